@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from quiesce.backend import DeviceProfile
-from quiesce.operations import Allocate, Free, Operation
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.operations import Allocate, Free, Operation
 
 SIZES_BYTES: Final = (512, 1024, 4096, 2048)
 STRIDE: Final = 7919

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.cases.expansion import PerformStep, expand
+from quiesce.allocators.generation.campaign import run_campaign
+from quiesce.allocators.reference.museum import FAULTS
 from quiesce.backends.reference import faulty
-from quiesce.cases.case import Case
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.cases.expansion import PerformStep, expand
-from quiesce.generation.campaign import run_campaign
-from quiesce.reference.museum import FAULTS
 
 SEEDS: Final = (1, 2, 3)
 BUDGETS: Final = (10_000, 100_000, 1_000_000)

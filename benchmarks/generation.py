@@ -30,15 +30,15 @@ from hypothesis import strategies as st
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from quiesce.backend import Backend, DeviceProfile
+from quiesce.allocators.cases.expansion import PerformStep, Step
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.generation.strategies import allocation_sequences
+from quiesce.allocators.generation.weights import LEGAL_ACTIONS, Action, ActionFunction, tables
+from quiesce.allocators.generation.writer import Writer
+from quiesce.allocators.lockstep import Lockstep, run_lockstep
 from quiesce.backends.reference import backend as reference_backend
-from quiesce.cases.expansion import PerformStep, Step
-from quiesce.generation.bulk import generate_one
-from quiesce.generation.sequence import GeneratedSequence
-from quiesce.generation.strategies import allocation_sequences
-from quiesce.generation.weights import LEGAL_ACTIONS, Action, ActionFunction, tables
-from quiesce.generation.writer import Writer
-from quiesce.lockstep import Lockstep, run_lockstep
+from quiesce.model.backend import Backend, DeviceProfile
 
 STEPS: Final = 50
 """Steps of one run of the state machine: Hypothesis' default."""

@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from quiesce.kernels.protocol import Asked, Request, read_answer
-from quiesce.simulator.kernel_compiler import SOCKET, kernel_compiler
+from quiesce.simulator.kernels.protocol import Asked, Request, read_answer
+from quiesce.simulator.runtime.kernel_compiler import SOCKET, kernel_compiler
 
 HERE: Final = Path(__file__).resolve().parent
 EXEC: Final = (sys.executable, "-m", "quiesce.cli.main", "exec", "--no-stacks", "--at-exit", "none")

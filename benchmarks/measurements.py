@@ -10,12 +10,12 @@ from typing import Final
 
 from churn import PROFILE, churn, fill
 
-from quiesce.backend import Backend, Context
-from quiesce.cases.expansion import PerformStep
-from quiesce.gauges import Gauge, Source
-from quiesce.lockstep import run_lockstep
-from quiesce.operations import Operation
-from quiesce.outcomes import Allocated, Done
+from quiesce.allocators.cases.expansion import PerformStep
+from quiesce.allocators.lockstep import run_lockstep
+from quiesce.model.backend import Backend, Context
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.operations import Operation
+from quiesce.model.outcomes import Allocated, Done
 
 SLICES: Final = 5
 """A window is timed in so many slices, and the fastest counts: the others shared the machine with somebody."""

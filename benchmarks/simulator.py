@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library, find_compiler
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library, find_compiler
 
 STARTS: Final = 15
 EXEC: Final = (sys.executable, "-m", "quiesce.cli.main", "exec", "--")

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import quiesce.generation
-from quiesce.backend import Backend
+import quiesce.allocators.generation
+from quiesce.allocators.lockstep import run_lockstep
+from quiesce.allocators.reference.museum import FAULTS
 from quiesce.backends.reference import faulty
 from quiesce.backends.registry import load_backend
-from quiesce.lockstep import run_lockstep
-from quiesce.reference.museum import FAULTS
+from quiesce.model.backend import Backend
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 GENERATION: Final = "harness/quiesce/generation"
@@ -76,12 +76,12 @@ def use_generation(commit: str, folder: Path) -> None:
     archive = subprocess.run(command, check=True, capture_output=True).stdout  # noqa: S603 - git, in this repository
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
-    quiesce.generation.__path__[:] = [str(folder / GENERATION)]
+    quiesce.allocators.generation.__path__[:] = [str(folder / GENERATION)]
 
 
 def time_to(target: Target, seed: int, operations_max: int) -> int:
     """Return how many operations are performed until something is found; ``operations_max`` where nothing is."""
-    from quiesce.generation.bulk import generate_one
+    from quiesce.allocators.generation.decoder import generate_one
 
     description = target.backend.describe()
     performed = number = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.amounts import bytes_from, bytes_in_words, counted, exact_size, singular
-from quiesce.simulator.ledger import Thing
-from quiesce.traces.thing_names import things_in_words
+from quiesce.model.wording import bytes_from, bytes_in_words, counted, exact_size, singular
+from quiesce.simulator.judge.wording import things_in_words
+from quiesce.simulator.runtime.ledger import Thing
 
 
 @pytest.mark.parametrize(

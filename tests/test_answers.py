@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from quiesce.answers import describe_backend, open_context
-from quiesce.backend import BackendFault, Capability, Closing, Description, DeviceProfile, Reply
-from quiesce.outcomes import Done
+from quiesce.allocators.answers import describe_backend, open_context
+from quiesce.model.backend import BackendFault, Capability, Closing, Description, DeviceProfile, Reply
+from quiesce.model.outcomes import Done
 
 SOUND = Description("mine", "1.0", frozenset({Capability.MEMORY}))
 

@@ -23,103 +23,79 @@ def _rooms(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-VALUES: Final = _rooms(
-    "operations outcomes observations gauges contract program_rules errors flavour findings kinds program_run results "
-    "requests request_format shell shown_paths versions amounts"
-)
-
 ROOMS: Final[dict[str, frozenset[str]]] = {
-    "marking": _rooms(""),
-    "": _rooms("marking"),  # quiesce itself: importing it costs next to nothing
-    "amounts": _rooms(""),
-    "operations": _rooms(""),
-    "outcomes": _rooms(""),
-    "gauges": _rooms(""),
-    "contract": _rooms(""),
-    "program_rules": _rooms(""),
-    "errors": _rooms(""),
-    "shell": _rooms(""),
-    "shown_paths": _rooms(""),
-    "files": _rooms(""),
-    "private_folders": _rooms("errors"),
-    "flavour": _rooms(""),
-    "findings": _rooms("shown_paths"),
-    "quoting": _rooms("files findings"),
-    "kinds": _rooms("contract"),
-    "program_run": _rooms("findings"),
-    "versions": _rooms(""),
-    "observations": _rooms("operations"),
-    "results": _rooms("findings program_run"),
-    "requests": _rooms("operations"),
-    "request_format": _rooms("operations"),
-    "backend": _rooms("operations outcomes observations gauges flavour"),
-    "cases": VALUES | _rooms("backend"),
-    "reference": VALUES | _rooms("backend"),
-    "oracle": VALUES | _rooms("backend"),
-    "answers": VALUES | _rooms("backend"),
-    "giving_back": VALUES | _rooms("backend oracle"),
-    "lockstep": VALUES | _rooms("answers backend cases giving_back oracle"),
+    "simulator.marking": _rooms(""),  # for programs, which import nothing else
+    "": _rooms("simulator.marking"),  # quiesce itself: importing it costs next to nothing
+    "model": _rooms(""),
+    "files": _rooms("model"),
+    "allocators": _rooms(""),
+    "allocators.indexes": _rooms("model"),
+    "allocators.cases": _rooms("model"),
+    "allocators.reference": _rooms("model allocators.indexes"),
+    "allocators.oracle": _rooms("model allocators.indexes"),
+    "allocators.answers": _rooms("model"),
+    "allocators.lockstep": _rooms("model allocators.answers allocators.cases allocators.oracle"),
     "backends": _rooms(""),
-    "backends.c_heap": VALUES | _rooms("backend"),
-    "backends.limiting": VALUES | _rooms("backend"),
-    "backends.host": VALUES | _rooms("backend backends.c_heap backends.limiting"),
-    "backends.opencl": VALUES | _rooms("backend"),
-    "backends.cupy": VALUES | _rooms("backend"),
-    "backends.command": VALUES | _rooms("backend cases"),
-    "backends.reference": VALUES | _rooms("backend reference"),
-    "backends.python_source": VALUES | _rooms("backend"),
-    "backends.registry": VALUES | _rooms("backend backends.command backends.python_source backends.reference"),
-    "serving": VALUES | _rooms("backend backends.registry cases"),
-    "simulator": VALUES | _rooms("private_folders"),
-    "kernels": VALUES | _rooms("private_folders simulator"),
-    "backends.simulated": VALUES | _rooms("backend simulator"),
-    "traces": VALUES | _rooms("backend oracle quoting simulator"),
-    "execution": VALUES | _rooms("answers backend backends.reference cases lockstep reference"),
-    "generation": VALUES | _rooms("backend cases files lockstep"),
-    "generation.strategies": VALUES | _rooms("backend generation"),
-    "generation.corpus": VALUES | _rooms("cases generation"),
-    "sweep": VALUES | _rooms("answers backend cases generation lockstep oracle"),
-    "recording": VALUES | _rooms("backend backends.command cases generation oracle"),
-    "leaks": VALUES | _rooms("backend cases files simulator traces"),
-    "reporting": VALUES | _rooms("files oracle"),
-    "conformance": VALUES
-    | _rooms(
-        "answers backend backends.command backends.python_source cases execution generation lockstep reporting sweep"
+    "backends.c_heap": _rooms("model"),
+    "backends.host": _rooms("model backends.c_heap"),
+    "backends.opencl": _rooms("model"),
+    "backends.cupy": _rooms("model"),
+    "backends.command": _rooms("model allocators.cases"),
+    "backends.reference": _rooms("model allocators.reference"),
+    "backends.python_source": _rooms("model"),
+    "backends.registry": _rooms("model backends.command backends.python_source backends.reference"),
+    "backends.serving": _rooms("model backends.registry allocators.cases"),
+    "simulator": _rooms(""),
+    "simulator.interpreter_start": _rooms(""),
+    "simulator.runtime": _rooms("model files"),
+    "simulator.kernels": _rooms("model files simulator.runtime"),
+    "simulator.judge": _rooms("model files allocators.indexes allocators.oracle simulator.runtime"),
+    "backends.simulated": _rooms("model simulator.runtime"),
+    "backends.simulated_allocator": _rooms("model backends.simulated simulator.runtime"),
+    "allocators.execution": _rooms(
+        "model allocators.answers allocators.cases allocators.lockstep allocators.reference backends.reference"
     ),
-    "subjects": VALUES
-    | _rooms("backend backends.command cases conformance execution private_folders reporting simulator traces"),
-    "cli": VALUES
-    | _rooms(
-        "answers backend backends.python_source backends.registry cases conformance execution files generation "
-        "generation.corpus oracle reference reporting simulator subjects traces"
+    "allocators.generation": _rooms("model files allocators.cases allocators.lockstep"),
+    "allocators.generation.strategies": _rooms("model allocators.generation"),
+    "allocators.generation.corpus": _rooms("model allocators.cases allocators.generation"),
+    "allocators.sweep": _rooms(
+        "model allocators.answers allocators.cases allocators.generation allocators.lockstep allocators.oracle"
+    ),
+    "allocators.recording": _rooms("model allocators.cases allocators.generation allocators.oracle backends.command"),
+    "leaks": _rooms("model files allocators.cases simulator.judge simulator.runtime"),
+    "reporting": _rooms("model files allocators.oracle"),
+    "allocators.conformance": _rooms(
+        "model allocators.answers allocators.cases allocators.execution allocators.generation allocators.lockstep "
+        "allocators.sweep backends.command backends.python_source reporting"
+    ),
+    "subjects": _rooms(
+        "model files allocators.cases allocators.conformance allocators.execution backends.command reporting "
+        "simulator.judge simulator.runtime"
+    ),
+    "cli": _rooms(
+        "model files allocators.answers allocators.cases allocators.conformance allocators.execution "
+        "allocators.generation allocators.generation.corpus allocators.oracle allocators.reference "
+        "backends.python_source backends.registry reporting simulator.judge simulator.runtime subjects"
     ),
     "__main__": _rooms("cli"),
-    "pytest_plugin": VALUES
-    | _rooms(
-        "backend backends.registry cases execution generation generation.strategies leaks private_folders quoting "
-        "reporting simulator traces"
+    "pytest_plugin": _rooms(
+        "model files allocators.cases allocators.execution allocators.generation allocators.generation.strategies "
+        "backends.registry leaks reporting simulator.judge simulator.runtime"
     ),
 }
 
 LAZY_THIRD_PARTY: Final = {
     "backends.opencl": _rooms("pyopencl numpy"),
     "backends.cupy": _rooms("cupy numpy"),
-    "generation.corpus": _rooms("hypothesis"),
-    "kernels": _rooms("llvmlite lz4 zstandard"),
+    "allocators.generation.corpus": _rooms("hypothesis"),
+    "simulator.kernels": _rooms("llvmlite lz4 zstandard"),
     "leaks": _rooms("memray"),
     "reporting": _rooms("jinja2 markupsafe plotly"),
     "pytest_plugin": _rooms("_pytest hypothesis"),
 }
 """Imported inside functions, or for type checkers only."""
-EAGER_THIRD_PARTY: Final = {"generation.strategies": _rooms("hypothesis"), "pytest_plugin": _rooms("pytest")}
+EAGER_THIRD_PARTY: Final = {"allocators.generation.strategies": _rooms("hypothesis"), "pytest_plugin": _rooms("pytest")}
 """Imported at module level: these rooms are nothing without them."""
-
-FAMILIES: Final = {
-    "backends.opencl": "backends.opencl_",
-    "backends.cupy": "backends.cupy_",
-    "backends.simulated": "backends.simulated_",
-}
-"""Rooms that are several modules side by side, with one beginning of their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +117,7 @@ def _imports(node: ast.AST, eager: bool = True) -> Iterator[Import]:
             yield from (Import(child.lineno, alias.name, eager) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             assert child.level == 0, f"line {child.lineno}: write the import from its top: from quiesce.… import …"
-            # "from quiesce.oracle import model" can mean a module or a name: the longer path tells them apart below.
+            # "from quiesce.leaks import check" can mean a module or a name: the longer path tells them apart below.
             yield from (Import(child.lineno, f"{child.module}.{alias.name}", eager) for alias in child.names)
         else:
             lazy = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_type_checking(child)
@@ -150,9 +126,6 @@ def _imports(node: ast.AST, eager: bool = True) -> Iterator[Import]:
 
 def room_of(module: str) -> str:
     """Return the room with the longest name that holds a module, a dotted path below quiesce."""
-    for room, beginning in FAMILIES.items():
-        if module.startswith(beginning):
-            return room
     parts = module.split(".") if module else []
     names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((name for name in names if name in ROOMS), "")
@@ -263,19 +236,19 @@ def test_no_permission_above_the_values_is_stale() -> None:
         seen = _imports(ast.parse(path.read_text(encoding="utf-8")))
         names = [each.module for each in seen if each.module.startswith("quiesce.")]
         used[room_of(_module_of(path))].update(room_of(name.removeprefix("quiesce.")) for name in names)
-    stale = {room: sorted(allowed - VALUES - used[room]) for room, allowed in ROOMS.items()}
+    stale = {room: sorted(allowed - {"model"} - used[room]) for room, allowed in ROOMS.items()}
     assert {room: names for room, names in stale.items() if names} == {}
 
 
 @pytest.mark.parametrize(
     ("room", "text", "complaint"),
     [
-        ("oracle", "import quiesce.reference.pool", "'oracle' may not import 'reference'"),
-        ("oracle", "from quiesce import lockstep", "'oracle' may not import 'lockstep'"),
-        ("reference", "from quiesce.oracle import model", "'reference' may not import 'oracle'"),
-        ("backends.host", "from quiesce.backends import opencl_ledger", "'backends.host' may not import"),
+        ("allocators.oracle", "import quiesce.allocators.reference.pool", "may not import 'allocators.reference'"),
+        ("allocators.oracle", "from quiesce.allocators import lockstep", "may not import 'allocators.lockstep'"),
+        ("allocators.reference", "from quiesce.allocators.oracle import model", "may not import 'allocators.oracle'"),
+        ("backends.host", "from quiesce.backends.opencl import ledger", "may not import 'backends.opencl'"),
         ("backends.opencl", "import pyopencl", "'pyopencl' is imported at module level"),
-        ("lockstep", "def late():\n    import pytest", "may not import the third-party module 'pytest'"),
+        ("allocators.lockstep", "def late():\n    import pytest", "may not import the third-party module 'pytest'"),
     ],
 )
 def test_a_wrong_import_is_seen(room: str, text: str, complaint: str) -> None:
@@ -288,9 +261,9 @@ def test_a_wrong_import_is_seen(room: str, text: str, complaint: str) -> None:
     [
         ("backends.opencl", "def late():\n    import pyopencl"),
         ("backends.opencl", "if TYPE_CHECKING:\n    import pyopencl"),
-        ("backends.opencl", "from quiesce.backends import opencl_ledger"),
+        ("backends.opencl", "from quiesce.backends.opencl import ledger"),
         ("pytest_plugin", "import pytest"),
-        ("lockstep", "import json"),
+        ("allocators.lockstep", "import json"),
     ],
 )
 def test_a_right_import_is_let_be(room: str, text: str) -> None:

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiesce.answers import EVIDENCE_LINES_MAX
-from quiesce.backend import (
+from quiesce.allocators.answers import EVIDENCE_LINES_MAX
+from quiesce.allocators.cases.case import Case, Known, Repeat
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import KNOWN_STILL_THERE, every_fault, prove, prove_case, run_and_prove, run_case
+from quiesce.allocators.reference.museum import FAULTS, Fault
+from quiesce.backends.reference import ReferenceBackend, faulty
+from quiesce.backends.reference import backend as reference
+from quiesce.model.backend import (
     Backend,
     BackendFault,
     Capability,
@@ -22,15 +28,9 @@ from quiesce.backend import (
     Promise,
     Reply,
 )
-from quiesce.backends.reference import ReferenceBackend, faulty
-from quiesce.backends.reference import backend as reference
-from quiesce.cases.case import Case, Known, Repeat
-from quiesce.cases.parser import parse_text
-from quiesce.contract import RAISED
-from quiesce.errors import BackendUnavailable
-from quiesce.execution import KNOWN_STILL_THERE, every_fault, prove, prove_case, run_and_prove, run_case
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import (
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import (
     BackingAllocated,
     BackingFreed,
     DeviceSynchronized,
@@ -39,10 +39,10 @@ from quiesce.observations import (
     HandleKind,
     Observation,
 )
-from quiesce.operations import Mark, MemoryKind, Operation
-from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
-from quiesce.reference.museum import FAULTS, Fault
-from quiesce.results import Result, Verdict
+from quiesce.model.operations import Mark, MemoryKind, Operation
+from quiesce.model.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+from quiesce.model.results import Result, Verdict
+from quiesce.model.rules import RAISED
 
 SQUEEZE: Final = """title:    Cached blocks give way
 upstream: NVIDIA/cccl#4222
@@ -543,7 +543,7 @@ def careless(monkeypatch: pytest.MonkeyPatch) -> None:
         FAULTS["launch.leaks_owned_stream"].parts, pool=FAULTS["pool.destructor_forgets_cached"].parts.pool
     )
     both = {**FAULTS, "test.careless": Fault("test.careless", "a/b#1", "It destroys nothing.", parts)}
-    monkeypatch.setattr("quiesce.execution.FAULTS", both)
+    monkeypatch.setattr("quiesce.allocators.execution.FAULTS", both)
     monkeypatch.setattr("quiesce.backends.reference.FAULTS", both)
 
 

@@ -131,8 +131,8 @@ def test_an_argument_of_the_action_is_a_word_and_no_command(project: Path) -> No
 
 
 def test_the_action_runs_a_program_on_the_simulated_gpu(project: Path) -> None:
-    from quiesce.errors import BackendUnavailable
-    from quiesce.simulator.build import build_library
+    from quiesce.model.errors import BackendUnavailable
+    from quiesce.simulator.runtime.build import build_library
 
     try:
         build_library()

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.contract import DRIVER_RULES, RULES
-from quiesce.kinds import SENTENCES, Kind, kind_of_fault
-from quiesce.oracle.rules import EVERY_STEP
+from quiesce.allocators.oracle.rules import EVERY_STEP
+from quiesce.model.rules import DRIVER_RULES, RULES, SENTENCES, Kind, kind_of_fault
 
 PACKAGE = Path(__file__).parent.parent / "harness" / "quiesce"
 SOURCES = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
@@ -18,7 +17,7 @@ SENTENCES_END = "Each kind in a sentence."
 FOUND = frozenset(
     name for text in SOURCES.values() for name in re.findall(r"\bKind\.([A-Z_]+)", text.rpartition(SENTENCES_END)[2])
 )
-OF_RULES = PACKAGE / "oracle" / "rules"
+OF_RULES = PACKAGE / "allocators" / "oracle" / "rules"
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -54,7 +53,10 @@ def test_every_finding_is_made_with_a_kind() -> None:
         for call in ast.walk(ast.parse(text))
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)
-        and (call.func.id == "Finding" or (call.func.id == "found" and "from quiesce.oracle.rule import" in text))
+        and (
+            call.func.id == "Finding"
+            or (call.func.id == "found" and "from quiesce.allocators.oracle.rule import" in text)
+        )
         and not any(keyword.arg in ("kind", None) for keyword in call.keywords)
         and not (call.func.id == "found" and path.is_relative_to(OF_RULES))
     ]

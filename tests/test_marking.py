@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 import quiesce
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 LOOP: Final = """
 import ctypes, quiesce
@@ -126,4 +126,4 @@ def test_the_package_stays_light() -> None:
     text = "import sys; before = set(sys.modules); import quiesce; print(sorted(set(sys.modules) - before))"
     command = [sys.executable, "-c", "from __future__ import annotations\nimport os, collections.abc, typing\n" + text]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert set(eval(done.stdout)) <= {"quiesce", "quiesce.marking"}
+    assert set(eval(done.stdout)) <= {"quiesce", "quiesce.simulator.marking"}

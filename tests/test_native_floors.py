@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 from tests.test_architecture import circles_of
 
-from quiesce.simulator.build import AUDIT_SOURCES, SOURCES
+from quiesce.simulator.runtime.build import AUDIT_SOURCES, SOURCES
 
 ARCHITECTURE: Final = Path(__file__).resolve().parent.parent / "ARCHITECTURE.md"
 HEADING: Final = "## The floors of the simulated runtime, bottom to top"

@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from quiesce.cases.case import CaseKind
-from quiesce.cases.parser import parse_text
-from quiesce.cases.writer import write_case
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.allocators.cases.case import CaseKind
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.cases.writer import write_case
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
 
 CASE: Final = """\
@@ -23,10 +23,10 @@ b = allocate 1MiB
 free b
 """
 KEEPS_THE_SECOND: Final = """\
-from quiesce.backend import Reply
+from quiesce.model.backend import Reply
 from quiesce.backends.host import backend as host
-from quiesce.operations import Free
-from quiesce.outcomes import Done
+from quiesce.model.operations import Free
+from quiesce.model.outcomes import Done
 
 
 class Context:

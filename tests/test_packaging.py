@@ -25,7 +25,7 @@ from quiesce.subjects.catalogue import find_subjects, folders
 for each in find_subjects([], *folders()).subjects:
     print(each.name, each.folder)
 """
-SHOW_CORPUS: Final = "from quiesce.cases.catalogue import corpus_directory; print(corpus_directory())"
+SHOW_CORPUS: Final = "from quiesce.allocators.cases.catalogue import corpus_directory; print(corpus_directory())"
 
 
 def _run(*arguments: str, folder: Path, path: str = "") -> str:

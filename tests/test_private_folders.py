@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from quiesce.errors import ConfigurationError
-from quiesce.private_folders import open_private_file, private_folder, why_open_to_others
+from quiesce.files import open_private_file, private_folder, why_open_to_others
+from quiesce.model.errors import ConfigurationError
 
 if sys.platform == "win32":
     pytest.skip("there are no such modes", allow_module_level=True)

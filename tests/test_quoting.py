@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.findings import Finding, Quotation
-from quiesce.quoting import FILE_BYTES_MAX, quote_file, quote_text, with_allocation_quoted
+from quiesce.model.findings import Finding, Quotation
+from quiesce.simulator.judge.quoting import FILE_BYTES_MAX, quote_file, quote_text, with_allocation_quoted
 
 SOURCE = "def keep():\n    KEPT.append(1)\n\n    return KEPT\n"
 

@@ -8,8 +8,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.recording.checker import check
-from quiesce.recording.recording import read_recording, write_recording
+from quiesce.allocators.recording.recording import check, read_recording, write_recording
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "fixtures" / "cuda" / "recordings"
 RECORDINGS: Final = sorted(FOLDER.glob("*.json"))

@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiesce import operations as ops
-from quiesce.operations import CaptureMode, FailurePoint, InjectedError, MemoryKind, Operation
-from quiesce.request_format import format_request
-from quiesce.requests import SIZE_BYTES_MAX, RequestError, evaluate_size, is_slot, parse_request, resolve_slot
+from quiesce.model import operations as ops
+from quiesce.model.operations import CaptureMode, FailurePoint, InjectedError, MemoryKind, Operation
+from quiesce.model.requests import (
+    SIZE_BYTES_MAX,
+    RequestError,
+    evaluate_size,
+    format_request,
+    is_slot,
+    parse_request,
+    resolve_slot,
+)
 
 _slots = st.builds("{}{}".format, st.sampled_from("aZ_"), st.sampled_from(["", "_1", "on", "[0]", "[999]"]))
 _sizes = st.one_of(st.integers(0, 4096), st.integers(0, SIZE_BYTES_MAX))

@@ -10,13 +10,13 @@ import sys
 
 import pytest
 
-from quiesce.backend import Backend, DeviceProfile
 from quiesce.backends.command.backend import CommandBackend
 from quiesce.backends.command.program import Program
 from quiesce.backends.reference import backend, faulty
-from quiesce.operations import Operation
-from quiesce.requests import parse_request
-from quiesce.serving import encode_observation, read_profile, serve
+from quiesce.backends.serving import encode_observation, read_profile, serve
+from quiesce.model.backend import Backend, DeviceProfile
+from quiesce.model.operations import Operation
+from quiesce.model.requests import parse_request
 
 LINES = """\
 s = create stream
@@ -44,7 +44,7 @@ def operations() -> list[Operation]:
 
 
 def served(*names: str) -> Backend:
-    return CommandBackend([sys.executable, "-m", "quiesce.serving", *names], name="served")
+    return CommandBackend([sys.executable, "-m", "quiesce.backends.serving", *names], name="served")
 
 
 @pytest.mark.parametrize("fault", [None, "pool.no_squeeze"])
@@ -120,7 +120,7 @@ def test_observations_have_the_names_of_the_protocol() -> None:
 
 @pytest.mark.parametrize(("arguments", "said"), [([], "write: python -m"), (["nothing"], "unknown backend 'nothing'")])
 def test_what_cannot_be_served_ends_with_one_line(arguments: list[str], said: str) -> None:
-    command = [sys.executable, "-m", "quiesce.serving", *arguments]
+    command = [sys.executable, "-m", "quiesce.backends.serving", *arguments]
     run = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert (run.returncode, run.stdout) == (2, "")
     assert said in run.stderr
@@ -130,7 +130,7 @@ def test_what_cannot_be_served_ends_with_one_line(arguments: list[str], said: st
 AGAIN = """\
 import os, sys
 from quiesce.backends.reference import backend
-from quiesce.serving import serve_again
+from quiesce.backends.serving import serve_again
 
 class Telling:
     describe = backend().describe

@@ -4,12 +4,12 @@ import shlex
 
 import pytest
 
-from quiesce import shell
+from quiesce.model import wording
 
 
 @pytest.mark.parametrize("word", ["plain", "", "a b", "it's", "größe", "command:./driver 'a b'"])
 def test_what_can_be_printed_is_quoted_as_ever(word: str) -> None:
-    assert shell.quote(word) == shlex.quote(word)
+    assert wording.quote(word) == shlex.quote(word)
 
 
 @pytest.mark.parametrize(
@@ -23,24 +23,24 @@ def test_what_can_be_printed_is_quoted_as_ever(word: str) -> None:
     ],
 )
 def test_what_cannot_be_printed_is_written_in_escapes(word: str, quoted: str) -> None:
-    assert shell.quote(word) == quoted
-    assert shell.join(["run", word]) == f"run {quoted}"
+    assert wording.quote(word) == quoted
+    assert wording.join(["run", word]) == f"run {quoted}"
 
 
 def test_a_test_runs_again_under_what_ran_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(shell.EXEC_VARIABLE, "quiesce exec --devices 2 --")
-    assert shell.pytest_command("test_a.py::test_b") == "quiesce exec --devices 2 -- pytest 'test_a.py::test_b'"
+    monkeypatch.setenv(wording.EXEC_VARIABLE, "quiesce exec --devices 2 --")
+    assert wording.pytest_command("test_a.py::test_b") == "quiesce exec --devices 2 -- pytest 'test_a.py::test_b'"
 
 
 def test_the_name_of_a_test_is_quoted_in_any_case() -> None:
-    assert shell.pytest_command("test_a.py::test_b") == "pytest 'test_a.py::test_b'"
-    assert shlex.split(shell.pytest_command("it's.py::test_b[a b]")) == ["pytest", "it's.py::test_b[a b]"]
-    assert shell.pytest_command("a\u202eb.case::host") == r"pytest $'a\342\200\256b.case::host'"
-    assert shell.pytest_command("-x.case::host") == "pytest './-x.case::host'"
+    assert wording.pytest_command("test_a.py::test_b") == "pytest 'test_a.py::test_b'"
+    assert shlex.split(wording.pytest_command("it's.py::test_b[a b]")) == ["pytest", "it's.py::test_b[a b]"]
+    assert wording.pytest_command("a\u202eb.case::host") == r"pytest $'a\342\200\256b.case::host'"
+    assert wording.pytest_command("-x.case::host") == "pytest './-x.case::host'"
 
 
 def test_a_path_is_no_option() -> None:
-    assert (shell.operand("-x.case"), shell.operand("a/-x.case")) == ("./-x.case", "a/-x.case")
+    assert (wording.operand("-x.case"), wording.operand("a/-x.case")) == ("./-x.case", "a/-x.case")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_path_is_no_option() -> None:
     ],
 )
 def test_a_command_does_not_show_secrets(words: list[str], shown: str) -> None:
-    assert shell.join(words) == shown
+    assert wording.join(words) == shown
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_a_command_does_not_show_secrets(words: list[str], shown: str) -> None:
     ],
 )
 def test_a_text_does_not_show_the_secrets_of_commands_in_it(text: str, shown: str) -> None:
-    assert shell.redacted(text) == shown
+    assert wording.redacted(text) == shown

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.findings import Frame
-from quiesce.shown_paths import shown_path
+from quiesce.model.findings import Frame
+from quiesce.model.wording import shown_path
 
 
 @pytest.mark.parametrize(

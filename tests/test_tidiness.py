@@ -16,7 +16,7 @@ TEXTS: Final = frozenset(
     {".py", ".md", ".case", ".toml", ".ini", ".yml", ".json", ".c", ".h", ".inc", ".cpp", ".rs", ""}
 )
 
-MODULE_LINES_MAX: Final = 400
+MODULE_LINES_MAX: Final = 500
 FUNCTION_LINES_MAX: Final = 50
 COLUMNS_MAX: Final = 120
 BANNED_NAMES: Final = frozenset({"utils", "util", "helpers", "helper", "common", "manager", "misc"})
@@ -25,14 +25,13 @@ LONG_MODULES: Final = {
     "harness/quiesce/simulator/native/kernels/memory_races.c": "one detector, whose parts share words",
     "harness/quiesce/simulator/native/surfaces/driver_functions.inc": "one table, with a row for each function",
     "harness/quiesce/simulator/native/surfaces/hip_functions.inc": "one table, with a row for each function",
-    "harness/quiesce/simulator/ledger.py": "one layout, with the enumerations of the C sources, and its reader",
-    "tests/oracle/allocators/bench.py": "one backend, with every operation that a trial allocator is carried through",
+    "harness/quiesce/simulator/runtime/ledger.py": "one layout, with the enumerations of the C sources, and its reader",
     "tests/backends/test_opencl.py": "one backend's behaviours, which share its contexts",
     "tests/backends/test_command.py": "one backend's behaviours, which share its driver programs",
     "tests/test_execution.py": "one surface: every way a result comes about, over one set of scripted backends",
 }
 LONG_FUNCTIONS: Final = {
-    "harness/quiesce/request_format.py:format_request": "one arm for each operation of the closed union",
+    "harness/quiesce/model/requests.py:format_request": "one arm for each operation of the closed union",
 }
 
 # Built from pieces, so that this file does not accuse itself.
@@ -67,7 +66,12 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 def test_the_files_are_found() -> None:
     names = {_name(path) for path in FILES}
-    assert {"pyproject.toml", "harness/quiesce/operations.py", "tests/test_tidiness.py", "cases/README.md"} <= names
+    assert {
+        "pyproject.toml",
+        "harness/quiesce/model/operations.py",
+        "tests/test_tidiness.py",
+        "cases/README.md",
+    } <= names
 
 
 def test_modules_are_named_after_what_they_are() -> None:

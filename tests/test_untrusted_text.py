@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
 
 INJECTING: Final = r"""

@@ -7,12 +7,12 @@ from typing import get_args
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.gauges import Gauge, Source, best_reading
-from quiesce.observations import DEFAULT_STREAM, BackingAllocated, Observation
-from quiesce.operations import MemoryKind, Operation
-from quiesce.outcomes import ERROR_CODES, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
-from quiesce.requests import is_slot
+from quiesce.model import operations as ops
+from quiesce.model.gauges import Gauge, Source, best_reading
+from quiesce.model.observations import DEFAULT_STREAM, BackingAllocated, Observation
+from quiesce.model.operations import MemoryKind, Operation
+from quiesce.model.outcomes import ERROR_CODES, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
+from quiesce.model.requests import is_slot
 
 VALUES = [*get_args(Operation), *get_args(Outcome), *get_args(Observation)]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.versions import find_version, parse_versions
+from quiesce.model.versions import find_version, parse_versions
 
 _versions = st.lists(st.integers(0, 30), min_size=1, max_size=4)
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import BackendFault
 from quiesce.backends.c_heap import CHeap, HeapFunctions, identify_provider
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
-from quiesce.operations import MemoryKind
+from quiesce.model.backend import BackendFault
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused
+from quiesce.model.operations import MemoryKind
 
 AGAINST_STATISTICS = """
 import ctypes, random, sys
 from quiesce.backends.c_heap import CHeap, HeapFunctions, c_library
-from quiesce.operations import MemoryKind
+from quiesce.model.operations import MemoryKind
 
 FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
 class Statistics(ctypes.Structure):

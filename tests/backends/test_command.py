@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, DeviceProfile, Reply
 from quiesce.backends.command import CommandBackend, parse_specification
 from quiesce.backends.registry import Unusable, probe_backend
-from quiesce.contract import IN_PROTOCOL, IN_TIME, SURVIVES
-from quiesce.errors import BackendUnavailable, ConfigurationError
-from quiesce.gauges import Gauge, Source
-from quiesce.observations import BackingFreed
-from quiesce.operations import Allocate, Collect, Finalize, Free, Initialize, Launch, Mark, Operation, Trim
-from quiesce.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
+from quiesce.model.backend import Backend, BackendFault, Capability, Closing, Context, DeviceProfile, Reply
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import BackingFreed
+from quiesce.model.operations import Allocate, Collect, Finalize, Free, Initialize, Launch, Mark, Operation, Trim
+from quiesce.model.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
+from quiesce.model.rules import IN_PROTOCOL, IN_TIME, SURVIVES
 
 DRIVERS = Path(__file__).parent / "drivers"
 PROFILE = DeviceProfile()
@@ -173,7 +173,7 @@ def test_nonsense_at_closing_is_a_fault_once(request_: str, answer: str, complai
 
 
 def test_observations_without_end_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quiesce.backends.command.context.OBSERVATIONS_MAX", 20)
+    monkeypatch.setattr("quiesce.backends.command.backend.OBSERVATIONS_MAX", 20)
     answer = r'{"outcome":"done","observations":[{"seen":"backing-refused","size":1}],"more":true}\n'
     context = driver("canned", "free", answer).open(PROFILE)
     with pytest.raises(BackendFault, match="unknown key 'outcome'") as fault:
@@ -326,7 +326,7 @@ def test_a_context_that_nobody_closed_ends_with_the_harness(fifos: tuple[Path, i
     alive, reading, _, _ = fifos
     command = [sys.executable, "-S", "-E", str(DRIVERS / "outliving.py"), str(alive)]
     program = (
-        "from quiesce.backend import DeviceProfile\nfrom quiesce.backends.command import CommandBackend\n"
+        "from quiesce.model.backend import DeviceProfile\nfrom quiesce.backends.command import CommandBackend\n"
         f"context = CommandBackend({command!r}).open(DeviceProfile())"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
@@ -338,8 +338,8 @@ def test_a_driver_that_hangs_ends_with_a_harness_that_is_killed(fifos: tuple[Pat
     alive, reading, _, _ = fifos
     command = [sys.executable, "-S", "-E", str(DRIVERS / "outliving.py"), str(alive), "hangs"]
     program = (
-        "from quiesce.backend import DeviceProfile\nfrom quiesce.backends.command import CommandBackend\n"
-        "from quiesce.operations import Allocate\n"
+        "from quiesce.model.backend import DeviceProfile\nfrom quiesce.backends.command import CommandBackend\n"
+        "from quiesce.model.operations import Allocate\n"
         f"CommandBackend({command!r}).open(DeviceProfile()).perform(Allocate('a', 64))"
     )
     with subprocess.Popen([sys.executable, "-c", program]) as harness:

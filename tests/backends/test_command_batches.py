@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from tests.backends.example_pools import ONE_BY_ONE, build
 
-from quiesce.backend import BackendFault, DeviceProfile
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.cases.expansion import expand
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.conformance import Conformance, run_conformance
+from quiesce.allocators.generation.campaign import run_campaign
+from quiesce.allocators.lockstep import Trial, run_lockstep
 from quiesce.backends.command import CommandBackend
 from quiesce.backends.command.program import Program
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.cases.expansion import expand
-from quiesce.cases.parser import parse_text
-from quiesce.conformance import Conformance, run_conformance
-from quiesce.contract import IN_PROTOCOL, IN_TIME, SURVIVES
-from quiesce.generation.campaign import run_campaign
-from quiesce.lockstep import Trial, run_lockstep
-from quiesce.observations import BackingFreed
-from quiesce.operations import Allocate, Free, Mark, Operation, Trim
-from quiesce.outcomes import Allocated, Done
+from quiesce.model.backend import BackendFault, DeviceProfile
+from quiesce.model.observations import BackingFreed
+from quiesce.model.operations import Allocate, Free, Mark, Operation, Trim
+from quiesce.model.outcomes import Allocated, Done
+from quiesce.model.rules import IN_PROTOCOL, IN_TIME, SURVIVES
 
 OPERATIONS = 800
 CASES = Path(__file__).parents[2] / "cases"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from quiesce.backend import DeviceProfile, Flavour, Initialization
+from quiesce.allocators.cases.expansion import PerformStep, expand
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
 from quiesce.backends.command import CommandBackend
-from quiesce.cases.expansion import PerformStep, expand
-from quiesce.cases.parser import parse_text
-from quiesce.execution import run_case
-from quiesce.observations import BackingRefused
-from quiesce.operations import Allocate, Free, Mark, MemoryKind, Trim
-from quiesce.results import Verdict
+from quiesce.model.backend import DeviceProfile, Flavour, Initialization
+from quiesce.model.observations import BackingRefused
+from quiesce.model.operations import Allocate, Free, Mark, MemoryKind, Trim
+from quiesce.model.results import Verdict
 
 DRIVERS = Path(__file__).parent / "drivers"
 OPEN = (

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from tests.backends.example_pools import build
 
-from quiesce.backend import Capability, DeviceProfile, Promise
+from quiesce.allocators.conformance import run_conformance
 from quiesce.backends.command import CommandBackend, parse_specification
-from quiesce.backends.command.context import CommandContext
-from quiesce.conformance import run_conformance
-from quiesce.gauges import Gauge, Source
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
-from quiesce.operations import Allocate, Free, SelectDevice, Trim
-from quiesce.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
+from quiesce.backends.command.backend import CommandContext
+from quiesce.model.backend import Capability, DeviceProfile, Promise
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
+from quiesce.model.operations import Allocate, Free, SelectDevice, Trim
+from quiesce.model.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
 
 KIB = 1 << 10
 PROFILE = DeviceProfile(capacity_bytes=128 * KIB, alignment_bytes=256, granularity_bytes=512)

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Closing, Context, DeviceProfile, Reply
+from quiesce.allocators.cases.expansion import PerformStep
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.lockstep import Lockstep
 from quiesce.backends.command import CommandBackend
 from quiesce.backends.reference import backend as reference
-from quiesce.cases.expansion import PerformStep
-from quiesce.cases.parser import parse_text
-from quiesce.execution import run_case
-from quiesce.gauges import Readings
-from quiesce.lockstep import Lockstep
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
-from quiesce.operations import Allocate, Launch, Mark, Operation
-from quiesce.outcomes import Allocated, Done, OutOfMemory, Unsupported
-from quiesce.results import Verdict
-from quiesce.serving import serve
+from quiesce.backends.serving import serve
+from quiesce.model.backend import Closing, Context, DeviceProfile, Reply
+from quiesce.model.gauges import Readings
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
+from quiesce.model.operations import Allocate, Launch, Mark, Operation
+from quiesce.model.outcomes import Allocated, Done, OutOfMemory, Unsupported
+from quiesce.model.results import Verdict
 
 DRIVERS = Path(__file__).parent / "drivers"
 PROFILE = DeviceProfile()

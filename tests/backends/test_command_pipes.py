@@ -9,15 +9,21 @@ from io import FileIO
 
 import pytest
 
-from quiesce.backends.command.pipe_threads import UNCLAIMED_CHUNKS_MAX, ThreadedPipes
-from quiesce.backends.command.pipes import TAIL_BYTES_MAX, Output, Pipes, StandardFiles
+from quiesce.backends.command.pipes import (
+    TAIL_BYTES_MAX,
+    UNCLAIMED_CHUNKS_MAX,
+    Output,
+    Pipes,
+    StandardFiles,
+    ThreadedPipes,
+)
 
 SECONDS_MAX = 120.0
 LINE_BYTES_MAX = 100
 
 KINDS: list[Callable[[StandardFiles, int], Pipes]] = [ThreadedPipes]
 if sys.platform != "win32":
-    from quiesce.backends.command.pipe_polling import PolledPipes
+    from quiesce.backends.command.pipes import PolledPipes
 
     KINDS.append(PolledPipes)
 

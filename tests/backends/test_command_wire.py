@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiesce import observations as seen
-from quiesce.backend import Capability, Description, DeviceProfile, Flavour, Initialization, Promise
-from quiesce.backends.command import observations, wire
-from quiesce.backends.command.objects import WireError, read_object
-from quiesce.gauges import Gauge, Source
-from quiesce.observations import HandleKind, Observation
-from quiesce.operations import Allocate, Free, Launch, MemoryKind, Operation
-from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+from quiesce.backends.command import wire
+from quiesce.backends.command import wire as observations
+from quiesce.backends.command.wire import WireError, read_object
+from quiesce.model import observations as seen
+from quiesce.model.backend import Capability, Description, DeviceProfile, Flavour, Initialization, Promise
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import HandleKind, Observation
+from quiesce.model.operations import Allocate, Free, Launch, MemoryKind, Operation
+from quiesce.model.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 
 HELLO: dict[str, object] = {
     "protocol": 1,

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from quiesce.backend import Backend, Capability, Context, DeviceProfile, Flavour, Reply
 from quiesce.backends.cupy import asynchronous_backend, backend
-from quiesce.backends.cupy_installation import find_cupy
+from quiesce.backends.cupy.installation import find_cupy
 from quiesce.backends.registry import Unusable, probe_backend
-from quiesce.errors import BackendUnavailable
-from quiesce.gauges import Gauge, Source
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, EventRecorded
-from quiesce.outcomes import Allocated, describe
-from quiesce.requests import parse_request
+from quiesce.model.backend import Backend, Capability, Context, DeviceProfile, Flavour, Reply
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, EventRecorded
+from quiesce.model.outcomes import Allocated, describe
+from quiesce.model.requests import parse_request
 
 MIB = 1 << 20
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Flavour
-from quiesce.backends.cupy_codes import NOT_READY, OUT_OF_MEMORY, STICKY, word_of, word_of_guard
-from quiesce.outcomes import ERROR_CODES
+from quiesce.backends.cupy.ledger import NOT_READY, OUT_OF_MEMORY, STICKY, word_of, word_of_guard
+from quiesce.model.backend import Flavour
+from quiesce.model.outcomes import ERROR_CODES
 
 
 @pytest.mark.parametrize("flavour", list(Flavour))

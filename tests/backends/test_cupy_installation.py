@@ -12,19 +12,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from quiesce.backend import DeviceProfile
-from quiesce.backends import cupy_installation
-from quiesce.backends.cupy import asynchronous_backend, backend, rocm_backend
-from quiesce.backends.cupy_installation import find_cupy
-from quiesce.errors import BackendUnavailable
+from quiesce.backends.cupy import asynchronous_backend, backend, installation, rocm_backend
+from quiesce.backends.cupy.installation import find_cupy
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.errors import BackendUnavailable
 
 
 @pytest.fixture(autouse=True)
 def forget_this_machine() -> Iterator[None]:
     """What is installed is asked once per process: have it asked again, before and after."""
-    cupy_installation._find.cache_clear()
+    installation._find.cache_clear()
     yield
-    cupy_installation._find.cache_clear()
+    installation._find.cache_clear()
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -106,7 +105,7 @@ def test_every_entry_point_is_cheap_and_unavailable_without_cupy(
 
 def test_importing_the_modules_loads_no_vendor_library() -> None:
     program = (
-        "import quiesce.backends.cupy as c, quiesce.backends.cupy_probes, sys; c.backend(); "
+        "import quiesce.backends.cupy as c, quiesce.backends.cupy.probes, sys; c.backend(); "
         "print({'numpy', 'cupy', 'cupy_backends'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

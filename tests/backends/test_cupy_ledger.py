@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backends.cupy_ledger import CupyLedger, Held
-from quiesce.observations import (
+from quiesce.backends.cupy.ledger import CupyLedger, Held
+from quiesce.model.observations import (
     BackingAllocated,
     BackingFreed,
     BackingRefused,
@@ -16,7 +16,7 @@ from quiesce.observations import (
     HandleDestroyed,
     HandleKind,
 )
-from quiesce.operations import MemoryKind
+from quiesce.model.operations import MemoryKind
 
 DEVICE, MANAGED, PINNED = MemoryKind.DEVICE, MemoryKind.MANAGED, MemoryKind.PINNED
 

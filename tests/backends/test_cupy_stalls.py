@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from quiesce.backend import Flavour
-from quiesce.backends import cupy_streams
-from quiesce.backends.cupy_ledger import CupyLedger
-from quiesce.backends.cupy_stalls import Gate, can_stall
-from quiesce.backends.cupy_streams import Streams, Unsupportable
-from quiesce.observations import DeviceSynchronized
+from quiesce.backends.cupy import streams as cupy_streams
+from quiesce.backends.cupy.ledger import CupyLedger
+from quiesce.backends.cupy.stalls import Gate, can_stall
+from quiesce.backends.cupy.streams import Streams, Unsupportable
+from quiesce.model.backend import Flavour
+from quiesce.model.observations import DeviceSynchronized
 
 WORDS = (ctypes.c_uint32 * 128)()
 """As much as a gatekeeper takes at once: 64 signals of 8 bytes each."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Capability, Flavour, Promise
-from quiesce.backends.cupy_versions import (
+from quiesce.backends.cupy.versions import (
     Installation,
     backend_name,
     capabilities,
@@ -14,7 +13,8 @@ from quiesce.backends.cupy_versions import (
     promises,
     version_text,
 )
-from quiesce.versions import find_version
+from quiesce.model.backend import Capability, Flavour, Promise
+from quiesce.model.versions import find_version
 
 
 def installed(version: str, flavour: Flavour = Flavour.CUDA, **facts: bool) -> Installation:

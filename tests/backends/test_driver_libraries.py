@@ -11,15 +11,14 @@ from typing import Final, get_args
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, DeviceProfile
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.conformance import Conformance, run_conformance
 from quiesce.backends.command import CommandBackend
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.conformance import Conformance, run_conformance
-from quiesce.observations import DeviceSynchronized
-from quiesce.outcomes import Unsupported
-from quiesce.request_format import format_request
-from quiesce.requests import parse_request
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, DeviceProfile
+from quiesce.model.observations import DeviceSynchronized
+from quiesce.model.outcomes import Unsupported
+from quiesce.model.requests import format_request, parse_request
 
 ROOT: Final = Path(__file__).parents[2]
 FIXTURES: Final = ROOT / "fixtures" / "command"

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from quiesce.backend import Backend, Capability, Context, DeviceProfile, Promise
 from quiesce.backends.c_heap import CHeap, HeapFunctions, c_library
 from quiesce.backends.host import EDGE_BYTES, Heap, HeapContext, backend
-from quiesce.errors import BackendUnavailable
-from quiesce.gauges import Gauge, Source
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
-from quiesce.operations import Free, MemoryKind
-from quiesce.outcomes import (
+from quiesce.model.backend import Backend, Capability, Context, DeviceProfile, Promise
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused
+from quiesce.model.operations import Free, MemoryKind
+from quiesce.model.outcomes import (
     ILLEGAL_STATE,
     INVALID_VALUE,
     Allocated,
@@ -25,7 +25,7 @@ from quiesce.outcomes import (
     Rejected,
     Unsupported,
 )
-from quiesce.requests import SIZE_BYTES_MAX, parse_request
+from quiesce.model.requests import SIZE_BYTES_MAX, parse_request
 
 SIZE_EDGES = (0, 1, 7, 8, EDGE_BYTES - 1, EDGE_BYTES, EDGE_BYTES + 1, 2 * EDGE_BYTES + 1, 1032, 1033, 4095, 131_073)
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from quiesce.backend import BackendFault, Context, DeviceProfile
 from quiesce.backends.c_heap import CHeap, c_library
 from quiesce.backends.host import EDGE_BYTES, HeapContext, backend
-from quiesce.gauges import Gauge, Source
-from quiesce.observations import BackingFreed, DeviceSynchronized
-from quiesce.operations import Free, MemoryKind
-from quiesce.outcomes import Allocated, Done, Outcome
-from quiesce.requests import parse_request
+from quiesce.model.backend import BackendFault, Context, DeviceProfile
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import BackingFreed, DeviceSynchronized
+from quiesce.model.operations import Free, MemoryKind
+from quiesce.model.outcomes import Allocated, Done, Outcome
+from quiesce.model.requests import parse_request
 
 
 @pytest.fixture

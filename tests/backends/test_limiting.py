@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.backend import Backend, Capability, Context, Description, DeviceProfile, Promise
-from quiesce.backends.host import Heap
-from quiesce.backends.limiting import Limiting
-from quiesce.gauges import Gauge, Source
-from quiesce.observations import BackingRefused
-from quiesce.outcomes import INVALID_VALUE, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
-from quiesce.requests import SIZE_BYTES_MAX, parse_request
+from quiesce.backends.host import Heap, Limiting
+from quiesce.model.backend import Backend, Capability, Context, Description, DeviceProfile, Promise
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import BackingRefused
+from quiesce.model.outcomes import INVALID_VALUE, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+from quiesce.model.requests import SIZE_BYTES_MAX, parse_request
 
 
 @pytest.fixture

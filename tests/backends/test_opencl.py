@@ -12,16 +12,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from quiesce.backend import Backend, Capability, Context, DeviceProfile, Reply
-from quiesce.backends import opencl, opencl_kernel
+from quiesce.allocators.cases.expansion import PerformStep
+from quiesce.allocators.lockstep import run_lockstep
+from quiesce.backends import opencl
+from quiesce.backends import opencl as opencl_kernel
 from quiesce.backends.opencl import backend
-from quiesce.cases.expansion import PerformStep
-from quiesce.errors import BackendUnavailable
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.lockstep import run_lockstep
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
-from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
-from quiesce.requests import parse_request
+from quiesce.model.backend import Backend, Capability, Context, DeviceProfile, Reply
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
+from quiesce.model.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported, describe
+from quiesce.model.requests import parse_request
 
 LEAKS_EVENTS_UP_TO = (2026, 1, 4)
 """PyOpenCL never releases the event that orders a block's new queue behind its old one (``bind_to_queue``)."""
@@ -508,9 +509,9 @@ def test_contexts_do_not_disturb_each_other(context: Context) -> None:
 @pytest.mark.parametrize("ending", ["", "context.close()", "del context"])
 def test_a_process_ends_cleanly_with_work_pending(context: Context, ending: str) -> None:
     program = f"""
-from quiesce.backend import DeviceProfile
+from quiesce.model.backend import DeviceProfile
 from quiesce.backends.opencl import backend
-from quiesce.requests import parse_request
+from quiesce.model.requests import parse_request
 context = backend().open(DeviceProfile())
 for line in ("s = create stream", "t = create stream", "a = allocate 4096 on s", "b = allocate 64", "stall s",
              "fill a 1 on s", "free a on t", "launch writes=b", "destroy stream s"):

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Backend
 from quiesce.backends.python_source import name_of
 from quiesce.backends.reference import faulty
 from quiesce.backends.registry import load_backend
-from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.backend import Backend
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
 
 SOURCE = """
 from beside import VERSION
-from quiesce.backend import Capability, Description
+from quiesce.model.backend import Capability, Description
 
 class Backend:
     def describe(self):
@@ -36,7 +36,7 @@ def nothing():
     return 7
 
 if __name__ == "__main__":
-    from quiesce.conformance import run_conformance
+    from quiesce.allocators.conformance import run_conformance
     print(run_conformance(Backend(), operations=10).text())
 """
 

@@ -7,8 +7,6 @@ from types import ModuleType
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Backend, Context, Description, DeviceProfile
 from quiesce.backends.command import CommandBackend
 from quiesce.backends.registry import (
     GROUP,
@@ -20,8 +18,10 @@ from quiesce.backends.registry import (
     probe_backend,
     probe_unnamed,
 )
-from quiesce.errors import BackendUnavailable, ConfigurationError
-from quiesce.outcomes import Allocated, Done
+from quiesce.model import operations as ops
+from quiesce.model.backend import Backend, Context, Description, DeviceProfile
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.outcomes import Allocated, Done
 
 
 class Fake:

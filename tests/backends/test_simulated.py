@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from quiesce.backend import Backend, Capability, Context, DeviceProfile, Flavour
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.catalogue import corpus_directory, load
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.generation.campaign import run_campaign
 from quiesce.backends.simulated import Simulator, backend
-from quiesce.cases.case import Case
-from quiesce.cases.catalogue import corpus_directory, load
-from quiesce.errors import BackendUnavailable
-from quiesce.execution import run_case
-from quiesce.gauges import Gauge, Source
-from quiesce.generation.campaign import run_campaign
-from quiesce.observations import (
+from quiesce.model.backend import Backend, Capability, Context, DeviceProfile, Flavour
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import (
     BackingAllocated,
     BackingFreed,
     CopyEnqueued,
@@ -24,10 +24,10 @@ from quiesce.observations import (
     EventRecorded,
     StreamSynchronized,
 )
-from quiesce.operations import MemoryKind
-from quiesce.outcomes import ILLEGAL_STATE, INVALID_HANDLE, Allocated, Done, OutOfMemory, Rejected, Unsupported
-from quiesce.requests import parse_request
-from quiesce.results import Verdict
+from quiesce.model.operations import MemoryKind
+from quiesce.model.outcomes import ILLEGAL_STATE, INVALID_HANDLE, Allocated, Done, OutOfMemory, Rejected, Unsupported
+from quiesce.model.requests import parse_request
+from quiesce.model.results import Verdict
 
 SCHEDULES = ("eager", "lazy", "seeded")
 

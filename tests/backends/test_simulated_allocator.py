@@ -11,8 +11,10 @@ from typing import ClassVar
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Backend, Capability, Context, Description, DeviceProfile, Flavour, Promise
+from quiesce.allocators.cases.catalogue import corpus_directory, load
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.generation.campaign import run_campaign
+from quiesce.backends.simulated import OUT_OF_MEMORY
 from quiesce.backends.simulated_allocator import (
     AllocatorContext,
     Owned,
@@ -21,21 +23,19 @@ from quiesce.backends.simulated_allocator import (
     describe_allocator,
     start_machine,
 )
-from quiesce.backends.simulated_codes import OUT_OF_MEMORY
-from quiesce.cases.catalogue import corpus_directory, load
-from quiesce.errors import BackendUnavailable
-from quiesce.execution import run_case
-from quiesce.gauges import Gauge, Source
-from quiesce.generation.campaign import run_campaign
-from quiesce.observations import BackingAllocated
-from quiesce.operations import MemoryKind, Slot
-from quiesce.outcomes import ILLEGAL_STATE, INVALID_HANDLE, INVALID_VALUE, Allocated, Done, Rejected, Unsupported
-from quiesce.requests import parse_request
-from quiesce.results import Result, Verdict
-from quiesce.simulator.build import build_library
-from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.machine import Machine
+from quiesce.model import operations as ops
+from quiesce.model.backend import Backend, Capability, Context, Description, DeviceProfile, Flavour, Promise
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import BackingAllocated
+from quiesce.model.operations import MemoryKind, Slot
+from quiesce.model.outcomes import ILLEGAL_STATE, INVALID_HANDLE, INVALID_VALUE, Allocated, Done, Rejected, Unsupported
+from quiesce.model.requests import parse_request
+from quiesce.model.results import Result, Verdict
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.flavours import Simulated
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.machine import Machine
 
 CUDA = Simulated(Flavour.CUDA, 12)
 
@@ -230,9 +230,9 @@ def test_another_flavour_is_unavailable() -> None:
 
 STARTED = """
 import ctypes
-from quiesce.backend import DeviceProfile, Flavour
+from quiesce.model.backend import DeviceProfile, Flavour
 from quiesce.backends.simulated_allocator import start_machine
-from quiesce.simulator.flavours import Simulated
+from quiesce.simulator.runtime.flavours import Simulated
 
 machine = start_machine(DeviceProfile(capacity_bytes=1 << 20), Simulated(Flavour.CUDA, 12))
 client = ctypes.CDLL("libcudart.so.12")  # as what an allocator under test is linked with

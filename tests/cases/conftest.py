@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import pytest
 
-from quiesce.cases.case import Case
-from quiesce.cases.parser import parse_text
-from quiesce.errors import CaseError
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.model.errors import CaseError
 
 CONTROL = "title:    Blocks come and go\nkind:     control\n"
 """A header of two lines: the body starts in line 4."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from quiesce.cases.case import (
+from quiesce.allocators.cases.case import (
     Case,
     Comparison,
     ExpectedKind,
@@ -14,8 +14,8 @@ from quiesce.cases.case import (
     Repeat,
     Request,
 )
-from quiesce.errors import CaseError
-from quiesce.gauges import Gauge
+from quiesce.model.errors import CaseError
+from quiesce.model.gauges import Gauge
 
 
 def test_requests_keep_template_outcome_and_line(parse_body: Callable[[str], Case]) -> None:

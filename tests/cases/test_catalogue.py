@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cases import catalogue
-from quiesce.cases.catalogue import corpus_directory, find_cases, load
-from quiesce.errors import ConfigurationError
+from quiesce.allocators.cases import catalogue
+from quiesce.allocators.cases.catalogue import corpus_directory, find_cases, load
+from quiesce.model.errors import ConfigurationError
 
 TEXT = "title: Blocks come and go\nkind: control\n\ntrim\n"
 

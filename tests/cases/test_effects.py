@@ -6,9 +6,9 @@ from typing import get_args
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.cases.effects import SlotKind, ends_of, makes_of, uses_of
-from quiesce.operations import Operation
+from quiesce.allocators.cases.slots import SlotKind, ends_of, makes_of, uses_of
+from quiesce.model import operations as ops
+from quiesce.model.operations import Operation
 
 _SLOT_FIELDS = {"slot", "slots", "source", "destination", "reads", "writes", "stream", "pool", "instance", "parents"}
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from quiesce.cases.case import Case, ExpectedKind, ExpectedOutcome
-from quiesce.cases.expansion import (
+from quiesce.allocators.cases.case import Case, ExpectedKind, ExpectedOutcome
+from quiesce.allocators.cases.expansion import (
     CheckGauge,
     CheckGrowth,
     IterationEnd,
@@ -15,8 +15,8 @@ from quiesce.cases.expansion import (
     count_steps,
     expand,
 )
-from quiesce.errors import CaseError
-from quiesce.operations import Allocate, Free, Mark, Trim
+from quiesce.model.errors import CaseError
+from quiesce.model.operations import Allocate, Free, Mark, Trim
 
 ParseBody = Callable[[str], Case]
 

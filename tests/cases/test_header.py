@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from quiesce.backend import Capability, DeviceProfile, Flavour, Initialization, Promise
-from quiesce.cases.case import Case, CaseKind, Known
-from quiesce.cases.parser import parse_text
-from quiesce.errors import CaseError
+from quiesce.allocators.cases.case import Case, CaseKind, Known
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.model.backend import Capability, DeviceProfile, Flavour, Initialization, Promise
+from quiesce.model.errors import CaseError
 
 FULL = """\
 title:    A pool gives its cached blocks back before it reports out of memory

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.cases.case import Case
-from quiesce.cases.lint import BODY_LINES_MAX, lint_cases
-from quiesce.cases.parser import parse_text
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.lint import BODY_LINES_MAX, lint_cases
+from quiesce.allocators.cases.parser import parse_text
 
 RULES = {"request_fits_but_out_of_memory", "live_blocks_do_not_overlap"}
 FAULTS = {"pool.no_squeeze", "tape.orphans"}

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Capability, Promise
-from quiesce.cases.case import Comparison, ExpectedKind
-from quiesce.cases.header import DEVICE_KEYS, KEYS
-from quiesce.cases.parser import parse_text
-from quiesce.gauges import Gauge
-from quiesce.operations import CaptureMode, FailurePoint, InjectedError, MemoryKind
-from quiesce.outcomes import ERROR_CODES
-from quiesce.requests import RequestError, parse_request
+from quiesce.allocators.cases.case import Comparison, ExpectedKind
+from quiesce.allocators.cases.header import DEVICE_KEYS, KEYS
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.model.backend import Capability, Promise
+from quiesce.model.gauges import Gauge
+from quiesce.model.operations import CaptureMode, FailurePoint, InjectedError, MemoryKind
+from quiesce.model.outcomes import ERROR_CODES
+from quiesce.model.requests import RequestError, parse_request
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "case_files.md"
 GRAMMAR = PAGE.read_text(encoding="utf-8")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiesce.cases.case import Case
-from quiesce.cases.catalogue import load
-from quiesce.cases.expansion import count_steps
-from quiesce.cases.parser import STEPS_MAX, identify, parse_case, parse_text
-from quiesce.errors import CaseError
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.catalogue import load
+from quiesce.allocators.cases.expansion import count_steps
+from quiesce.allocators.cases.parser import STEPS_MAX, identify, parse_case, parse_text
+from quiesce.model.errors import CaseError
 
 TEXT = "title: Blocks come and go\nkind: control\n\na = allocate 1MiB\nfree a\n"
 

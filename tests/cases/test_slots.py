@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from quiesce.cases.case import Case
-from quiesce.cases.slots import EXACT_STEPS_MAX
-from quiesce.errors import CaseError
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.slots import EXACT_STEPS_MAX
+from quiesce.model.errors import CaseError
 
 MANY = EXACT_STEPS_MAX
 """Iterations enough for the check to follow only the first of them."""

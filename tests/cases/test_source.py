@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cases.source import FILE_BYTES_MAX, LINE_CHARACTERS_MAX, read_source, split_lines
-from quiesce.errors import CaseError
+from quiesce.allocators.cases.parser import FILE_BYTES_MAX, LINE_CHARACTERS_MAX, read_source, split_lines
+from quiesce.model.errors import CaseError
 
 
 def _written(folder: Path, data: bytes) -> Path:

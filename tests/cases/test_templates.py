@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.cases.case import Comparison, ExpectGauge, ExpectGrowth, Repeat, Request
-from quiesce.cases.templates import (
+from quiesce.allocators.cases.case import Comparison, ExpectGauge, ExpectGrowth, Repeat, Request
+from quiesce.allocators.cases.expansion import (
     OperationReader,
     evaluate_offset,
     located,
@@ -11,8 +11,8 @@ from quiesce.cases.templates import (
     resolve_expectation,
     templates_of,
 )
-from quiesce.gauges import Gauge
-from quiesce.operations import Allocate, Free
+from quiesce.model.gauges import Gauge
+from quiesce.model.operations import Allocate, Free
 
 
 def test_variables_are_found_as_whole_names() -> None:

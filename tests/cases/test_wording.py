@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.cases.wording import did_you_mean, instead_of, instead_of_request, near_names, nearest
-from quiesce.requests import RequestError, parse_request
+from quiesce.allocators.cases.wording import did_you_mean, instead_of, instead_of_request, near_names, nearest
+from quiesce.model.requests import RequestError, parse_request
 
 KNOWN = ("pool", "pools", "tape")
 

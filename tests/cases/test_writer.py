@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiesce.backend import Capability, DeviceProfile, Flavour, Initialization, Promise
-from quiesce.cases.case import (
+from quiesce.allocators.cases.case import (
     Case,
     CaseKind,
     Comparison,
@@ -20,9 +19,10 @@ from quiesce.cases.case import (
     Request,
     Statement,
 )
-from quiesce.cases.parser import parse_text
-from quiesce.cases.writer import format_size, write_case
-from quiesce.gauges import Gauge
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.cases.writer import format_size, write_case
+from quiesce.model.backend import Capability, DeviceProfile, Flavour, Initialization, Promise
+from quiesce.model.gauges import Gauge
 
 CANONICAL = """\
 # A comment above.

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Capability, Context, Description, DeviceProfile, Promise
 from quiesce.backends.registry import Unusable, Usable
-from quiesce.errors import ConfigurationError
-from quiesce.gauges import Gauge, Source
+from quiesce.model.backend import Capability, Context, Description, DeviceProfile, Promise
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.gauges import Gauge, Source
 
 CASE = """\
 title:    {title}

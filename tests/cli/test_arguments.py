@@ -15,7 +15,7 @@ from quiesce.cli.arguments import (
     seed_number,
     whole_number,
 )
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
 
 SAVED: list[list[str]] = [

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
+from quiesce.allocators.cases.parser import parse_case
+from quiesce.allocators.execution import run_case
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
 from quiesce.backends.registry import Unusable, Usable
-from quiesce.cases.parser import parse_case
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.contract import RULES
-from quiesce.execution import run_case
-from quiesce.gauges import Readings
-from quiesce.operations import Operation
-from quiesce.outcomes import Unsupported
+from quiesce.model.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
+from quiesce.model.gauges import Readings
+from quiesce.model.operations import Operation
+from quiesce.model.outcomes import Unsupported
+from quiesce.model.rules import RULES
 
 FEW = ["--operations", "400"]
 
@@ -127,7 +127,7 @@ def test_an_interruption_keeps_what_is_finished(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("quiesce.conformance.run.run_campaign", interrupted)
+    monkeypatch.setattr("quiesce.allocators.conformance.run.run_campaign", interrupted)
     folder = tmp_path / "out"
     assert main(["conformance", "--backend", "good", "--report", str(folder)]) == ExitCode.INTERRUPTED
     assert "interrupted: " in capsys.readouterr().err

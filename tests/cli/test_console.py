@@ -5,7 +5,7 @@ import io
 import pytest
 
 from quiesce.cli.console import Console, choose_palette
-from quiesce.reporting.palette import COLOURED, PLAIN, Palette
+from quiesce.reporting.text import COLOURED, PLAIN, Palette
 
 
 class Terminal(io.StringIO):

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Context, Description, DeviceProfile
 from quiesce.backends.registry import Unusable, Usable
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.errors import BackendUnavailable
+from quiesce.model.backend import Context, Description, DeviceProfile
+from quiesce.model.errors import BackendUnavailable
 
 CASE = "cases/pool/trim.case"
 

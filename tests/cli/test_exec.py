@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.errors import BackendUnavailable
 from quiesce.files import locked_folder
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 
 @pytest.fixture(autouse=True)

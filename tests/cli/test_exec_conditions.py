@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.exec import add_arguments
 from quiesce.cli.exec_conditions import reproduce_command
-from quiesce.cli.exit_codes import ExitCode
 from quiesce.cli.main import main
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 
 def parsed(words: list[str]) -> argparse.Namespace:

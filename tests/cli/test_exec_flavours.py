@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 RUNTIMES = {
     "libcudart.so.11.0": "cuda:11",

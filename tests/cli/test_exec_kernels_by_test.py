@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
-from quiesce.program_rules import KERNELS_ANY_ORDER, KERNELS_INSIDE
-from quiesce.simulator.build import build_library
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.program_rules import KERNELS_ANY_ORDER, KERNELS_INSIDE
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.simulator.linked_runtimes import link, make_archive
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 CORRECT = "int main(void) { void *made; cudaMalloc(&made, 8); cudaFree(made); return 0; }"
 WRONG = CORRECT.replace("return", "cudaMemset(made, 0, 8); return")

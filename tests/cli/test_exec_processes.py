@@ -9,9 +9,9 @@ import pytest
 from tests.cli.test_exec_verdicts import FORK, HELD, USED, Ran
 from tests.simulator.programs import compile_client
 
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.cli.endings import ExitCode
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
+from quiesce.model.errors import BackendUnavailable
 from quiesce.pytest_plugin.keys import EXEC_SETTINGS
-from quiesce.simulator.build import build_library
-from quiesce.simulator.launch import SETTINGS_VARIABLE
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
 
 BEGIN: Final = """
 import ctypes, os, signal, subprocess, sys

@@ -9,20 +9,20 @@ from typing import Final
 
 import pytest
 
-from quiesce import program_rules
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.exec import add_arguments
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.simulator.flavours import KNOWN
-from quiesce.simulator.launch import RECYCLING
-from quiesce.simulator.ledger import CALL_KINDS
-from quiesce.traces.at_exit import AtExit
+from quiesce.model import program_rules
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.runtime.flavours import KNOWN
+from quiesce.simulator.runtime.launch import RECYCLING
+from quiesce.simulator.runtime.ledger import CALL_KINDS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 REFERENCE: Final = (ROOT / "docs" / "reference" / "exec.md").read_text(encoding="utf-8")
 REASONS: Final = (ROOT / "docs" / "how-to" / "resolve_exit_code_2.md").read_text(encoding="utf-8")
 SOURCES: Final = "".join(
     path.read_text(encoding="utf-8")
-    for folder in ("traces", "cli")
+    for folder in ("simulator/judge", "cli")
     for path in sorted((ROOT / "harness" / "quiesce" / folder).glob("*.py"))
 )
 

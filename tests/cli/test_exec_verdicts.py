@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.errors import BackendUnavailable
-from quiesce.private_folders import private_folder
-from quiesce.simulator.build import AUDIT_NAME, LIBRARY_NAME, build_audit, build_library, find_compiler
-from quiesce.simulator.cache import cache_folder
-from quiesce.simulator.kept_files import keep
+from quiesce.files import private_folder
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import AUDIT_NAME, LIBRARY_NAME, build_audit, build_library, find_compiler
+from quiesce.simulator.runtime.cache import cache_folder, keep
 
 USED = "void *p; cudaMalloc(&p, 8); cudaFree(p);"
 STUB = "cudaMallocMipmappedArray();"

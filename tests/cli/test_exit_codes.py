@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cli.exit_codes import ExitCode, exit_code
-from quiesce.results import Result, Verdict
+from quiesce.cli.endings import ExitCode, exit_code
+from quiesce.model.results import Result, Verdict
 
 
 @pytest.mark.parametrize(

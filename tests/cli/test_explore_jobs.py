@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import Backend, Description
+from quiesce.allocators.generation.running import Died, Search, Task
 from quiesce.backends.reference import backend as reference
 from quiesce.cli.workers import Workers
-from quiesce.errors import CaseError, ConfigurationError, FailedInWorker, is_own_error
-from quiesce.generation.jobs import Died, Task
-from quiesce.generation.running import Search
+from quiesce.model.backend import Backend, Description
+from quiesce.model.errors import CaseError, ConfigurationError, FailedInWorker, is_own_error
 
 FAULTY = "reference:pool.accepts_double_free"
 EXPLORE = ("explore", "--backend", FAULTY, "--hostile", "--operations", "2500")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.traces.test_native_reports import REPORTS
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
 
 LEAKY = str(REPORTS / "leaky.valgrind.xml")

@@ -12,8 +12,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.interruption import interrupted_by_signals
+from quiesce.cli.endings import ExitCode, interrupted_by_signals
 
 _SPINS: Final = """
 import json, os, sys

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cli.console import Console
-from quiesce.cli.kept_back import FILE_NAME, kept_back
+from quiesce.cli.console import FILE_NAME, Console, kept_back
 
 PROGRAM = """\
 import os, pathlib, signal, sys
 from quiesce.cli.console import Console
-from quiesce.cli.kept_back import kept_back
+from quiesce.cli.console import kept_back
 
 console = Console(sys.stdout, sys.stderr, os.environ)
 directory = pathlib.Path(sys.argv[1]) if sys.argv[1:] else None

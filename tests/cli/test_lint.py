@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from tests.subjects.conftest import MANIFEST
 
+from quiesce.allocators.oracle.rules import NAMES
+from quiesce.allocators.reference.museum import FAULTS
 from quiesce.backends.reference import faulty
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.listing import KINDS
 from quiesce.cli.main import main
-from quiesce.oracle.rules import NAMES
-from quiesce.reference.museum import FAULTS
 
 
 def listed(capsys: pytest.CaptureFixture[str], *words: str) -> str:

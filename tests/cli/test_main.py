@@ -11,12 +11,11 @@ import pytest
 
 from quiesce.cli import doctor
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.interruption import HINT
+from quiesce.cli.endings import HINT, ExitCode
 from quiesce.cli.main import COMMANDS, main
 from quiesce.cli.version import version
+from quiesce.model.results import Result, Verdict
 from quiesce.reporting.journal import Journal
-from quiesce.results import Result, Verdict
 
 
 def test_version_is_named(capsys: pytest.CaptureFixture[str]) -> None:

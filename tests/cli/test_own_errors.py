@@ -16,8 +16,8 @@ import pytest
 
 BROKEN = """
 from quiesce.backends.reference import backend as reference
-from quiesce.operations import Fill
-from quiesce.oracle.oracle import Oracle
+from quiesce.model.operations import Fill
+from quiesce.allocators.oracle.oracle import Oracle
 
 judge = Oracle.judge
 

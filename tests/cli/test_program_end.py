@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from quiesce.cli.program_end import end_of
-from quiesce.reporting.handed_over import Session
+from quiesce.cli.judging import end_of
+from quiesce.reporting.pytest_handover import Session
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cases.case import Case, CaseKind
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.allocators.cases.case import Case, CaseKind
+from quiesce.allocators.execution import Proof, ProofMatrix
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
 from quiesce.cli.prove import conclusion, matrix_lines, matrix_record, render_end
-from quiesce.execution import Proof, ProofMatrix
-from quiesce.findings import Finding
-from quiesce.reporting.palette import PLAIN
-from quiesce.results import Result, Verdict
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
+from quiesce.reporting.text import PLAIN
 
 FITS = "request_fits_but_out_of_memory"
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
+from quiesce.model.results import Result, Verdict
 from quiesce.reporting.journal import Journal
-from quiesce.reporting.run_keys import PLANNED, UNREADABLE
-from quiesce.results import Result, Verdict
+from quiesce.reporting.result_lists import PLANNED, UNREADABLE
 
 PASSED = Result(case="a/b", title="T", path="a/b.case", backend="host", verdict=Verdict.PASSED)
 

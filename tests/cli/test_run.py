@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from quiesce.backend import Backend
-from quiesce.cases.case import Case
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.allocators.cases.case import Case
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.findings import Finding
-from quiesce.results import Result, Verdict
+from quiesce.model.backend import Backend
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
 
 Verdicts = Callable[[str, str], Verdict]
 

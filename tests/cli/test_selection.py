@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import BackendFault, DeviceProfile
 from quiesce.backends.command import CommandBackend
 from quiesce.backends.registry import Unusable, Usable
 from quiesce.cli.selection import choose_backends, select_cases
-from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.backend import BackendFault, DeviceProfile
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
 
 
 def test_by_default_every_backend_that_works_is_chosen() -> None:

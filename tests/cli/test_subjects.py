@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.subjects.conftest import GREEN, MANIFEST, RED
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
 
 

@@ -14,8 +14,8 @@ import pytest
 from tests.clients import environments, test_matrix
 from tests.clients.rows import Row
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 pytestmark = pytest.mark.long
 

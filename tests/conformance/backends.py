@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from quiesce import operations as ops
-from quiesce.backend import (
+from quiesce.backends.reference import backend as reference
+from quiesce.model import operations as ops
+from quiesce.model.backend import (
     Backend,
     BackendFault,
     Capability,
@@ -19,11 +20,10 @@ from quiesce.backend import (
     Promise,
     Reply,
 )
-from quiesce.backends.reference import backend as reference
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import BackingAllocated, BackingFreed, EventRecorded, Observation
-from quiesce.operations import Operation
-from quiesce.outcomes import Allocated, Done, Rejected, Unsupported
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import BackingAllocated, BackingFreed, EventRecorded, Observation
+from quiesce.model.operations import Operation
+from quiesce.model.outcomes import Allocated, Done, Rejected, Unsupported
 
 SMALL = frozenset(
     {

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.conformance import backends as faults
 
-from quiesce.backend import BackendFault, Capability, DeviceProfile, Flavour
+from quiesce.allocators.conformance.monitor import Attentive, Notebook
 from quiesce.backends.reference import backend as reference
-from quiesce.conformance.attention import Attentive
-from quiesce.conformance.notebook import Notebook
-from quiesce.contract import GAUGES_READ, LEDGER_FITS
-from quiesce.operations import Allocate, Free, Mark
+from quiesce.model.backend import BackendFault, Capability, DeviceProfile, Flavour
+from quiesce.model.operations import Allocate, Free, Mark
+from quiesce.model.rules import GAUGES_READ, LEDGER_FITS
 
 
 def test_a_dead_subject_is_not_blamed_for_having_no_gauges() -> None:

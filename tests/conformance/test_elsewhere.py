@@ -15,23 +15,23 @@ from typing import Any
 import pytest
 from tests.backends.example_pools import build
 
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.conformance import Conformance, run_conformance
+from quiesce.allocators.conformance.monitor import NOTES_MAX, Notebook
+from quiesce.allocators.generation.running import Jobs, Task
 from quiesce.backends.registry import load_backend
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.workers import Workers
-from quiesce.conformance import Conformance, run_conformance
-from quiesce.conformance.notebook import NOTES_MAX, Notebook
-from quiesce.contract import NEVER_FALL, RAISED, SHARE_NOTHING
-from quiesce.generation.jobs import Jobs, Task
-from quiesce.operations import Mark
-from quiesce.results import Verdict
+from quiesce.model.operations import Mark
+from quiesce.model.results import Verdict
+from quiesce.model.rules import NEVER_FALL, RAISED, SHARE_NOTHING
 
 from . import backends as faults
 
 OPERATIONS = 600
 TRIALS_MAX = 20
 FALLS = """
-from quiesce.gauges import Gauge, Source
+from quiesce.model.gauges import Gauge, Source
 from tests.conformance import backends
 
 class Falls(backends.Passing):
@@ -52,7 +52,7 @@ def make():
 IN_A_WORKER = """
 import multiprocessing, os
 from pathlib import Path
-from quiesce.errors import BackendUnavailable
+from quiesce.model.errors import BackendUnavailable
 from tests.conformance import backends
 
 def ends(profile):

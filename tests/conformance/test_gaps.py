@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from quiesce.backend import Capability, Description, Promise
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.conformance.gaps import claims_not_exercised, results_not_exercised
-from quiesce.conformance.result import Gap
-from quiesce.results import Result, Verdict
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.conformance.result import Gap, claims_not_exercised, results_not_exercised
+from quiesce.model.backend import Capability, Description, Promise
+from quiesce.model.results import Result, Verdict
 
 CASE = load(find_cases([Path("pool/squeeze_before_out_of_memory")])).cases[0]
 DESCRIPTION = Description(

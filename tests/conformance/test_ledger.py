@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Capability, Description
-from quiesce.conformance.ledger import Book
-from quiesce.conformance.notebook import NOTES_MAX, Notebook
-from quiesce.contract import LEDGER_FITS, OWN_NAMES
-from quiesce.gauges import Gauge, Source
-from quiesce.observations import BackingAllocated, BackingFreed, EventWaited, Observation, StreamSynchronized
-from quiesce.operations import MemoryKind
+from quiesce.allocators.conformance.monitor import NOTES_MAX, Book, Notebook
+from quiesce.model.backend import Capability, Description
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.observations import BackingAllocated, BackingFreed, EventWaited, Observation, StreamSynchronized
+from quiesce.model.operations import MemoryKind
+from quiesce.model.rules import LEDGER_FITS, OWN_NAMES
 
 LEDGER = Description("mine", "1", frozenset({Capability.BACKING_LEDGER}))
 CLAIM = Description("mine", "1", frozenset())

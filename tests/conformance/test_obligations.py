@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Capability
-from quiesce.conformance.obligations import obliging
-from quiesce.operations import CaptureMode, FailurePoint, InjectedError, MemoryKind, Operation
+from quiesce.allocators.conformance.obligations import obliging
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability
+from quiesce.model.operations import CaptureMode, FailurePoint, InjectedError, MemoryKind, Operation
 
 C = Capability
 

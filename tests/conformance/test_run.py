@@ -12,15 +12,18 @@ from typing import Any
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Backend, DeviceProfile
+from quiesce.allocators.cases.case import Case, Known
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.conformance import Conformance, Standing, run_conformance
 from quiesce.backends.command import CommandBackend
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
-from quiesce.cases.case import Case, Known
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.conformance import Conformance, Standing, run_conformance
-from quiesce.contract import (
+from quiesce.model import operations as ops
+from quiesce.model.backend import Backend, DeviceProfile
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.gauges import Gauge
+from quiesce.model.results import Result, Verdict
+from quiesce.model.rules import (
     BEGIN_ALIKE,
     CLAIMS_REST,
     CLAIMS_SERVED,
@@ -39,9 +42,6 @@ from quiesce.contract import (
     SHARE_NOTHING,
     STAYS_THE_SAME,
 )
-from quiesce.errors import BackendUnavailable, ConfigurationError
-from quiesce.gauges import Gauge
-from quiesce.results import Result, Verdict
 
 from . import backends as faults
 
@@ -267,7 +267,7 @@ def test_no_operations_are_an_error() -> None:
 @pytest.mark.long
 def test_it_needs_no_pytest(tmp_path: Path) -> None:
     program = (
-        "import sys; from quiesce.conformance import run_conformance\n"
+        "import sys; from quiesce.allocators.conformance import run_conformance\n"
         "from quiesce.backends.reference import backend\n"
         "found = run_conformance(backend(), operations=50)\n"
         "assert not {'pytest', 'hypothesis', '_pytest'} & set(sys.modules), sorted(sys.modules)\n"

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from quiesce.conformance import Conformance, run_conformance
+from quiesce.allocators.conformance import Conformance, run_conformance
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "tutorials" / "allocator.md"
 

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import DeviceProfile
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.conformance import Standing, run_conformance
+from quiesce.allocators.conformance.checks import NotExercised
+from quiesce.allocators.conformance.run import HUNG_RESULTS_MAX
+from quiesce.allocators.conformance.wire import QUESTIONS, questions_to
+from quiesce.allocators.execution import run_case
 from quiesce.backends.command import CommandBackend, serve
 from quiesce.backends.reference import backend as reference
-from quiesce.cases.case import Case
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.cases.parser import parse_text
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.conformance import Standing, run_conformance
-from quiesce.conformance.checks import NotExercised
-from quiesce.conformance.run import HUNG_RESULTS_MAX
-from quiesce.conformance.wire import QUESTIONS, questions_to
-from quiesce.contract import (
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.results import Verdict
+from quiesce.model.rules import (
     DRIVER_RULES,
     ENDS_WITH_INPUT,
     IN_PROTOCOL,
@@ -30,8 +32,6 @@ from quiesce.contract import (
     SURVIVES,
     UNKNOWN_REFUSED,
 )
-from quiesce.execution import run_case
-from quiesce.results import Verdict
 
 pytestmark = pytest.mark.long
 

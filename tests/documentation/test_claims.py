@@ -10,13 +10,13 @@ from typing import Final
 
 import pytest
 
-from quiesce.backend import Capability, Promise
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
 from quiesce.backends.reference import backend as reference
-from quiesce.cases.case import Case
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.cases.parser import parse_text
-from quiesce.execution import run_case
-from quiesce.results import Verdict
+from quiesce.model.backend import Capability, Promise
+from quiesce.model.results import Verdict
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = (ROOT / "docs" / "reference" / "claims.md").read_text(encoding="utf-8")

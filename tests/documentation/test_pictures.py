@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 from tests.documentation.pages import ROOT
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 COMMAND = "python docs/pictures/make.py"
 BYTES_MAX = 150_000

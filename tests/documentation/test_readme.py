@@ -10,13 +10,13 @@ from typing import Final
 import pytest
 from tests.documentation.pages import ROOT
 
-from quiesce.cases.case import Case
-from quiesce.cases.parser import parse_case
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.parser import parse_case
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import build_parser, main
+from quiesce.model.versions import parse_versions
 from quiesce.subjects.catalogue import find_subjects
 from quiesce.subjects.manifest import BASE, Release
-from quiesce.versions import parse_versions
 
 README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
 WORDS_MAX: Final = 600

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from tests.documentation.pages import ROOT
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import COMMANDS, build_parser
 from quiesce.pytest_plugin import fixtures, hookspecs
 

@@ -12,7 +12,7 @@ from tests.documentation.running import run_page
 from tests.documentation.test_readme import Row, rows
 from tests.documentation.unrun import OF_RELEASES, reason_not_to_run
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
 
 pytestmark = pytest.mark.skipif("QUIESCE_RELEASES" not in os.environ, reason="it downloads and builds releases")

@@ -11,8 +11,8 @@ from typing import Final
 from tests.fuzzing.damage import damaged
 from tests.fuzzing.limits import try_inputs
 
-from quiesce.kernels.protocol import Asked, Packing, Request, read_request
-from quiesce.kernels.service import Service
+from quiesce.simulator.kernels.protocol import Asked, Packing, Request, read_request
+from quiesce.simulator.kernels.server import Service
 
 MODULE: Final = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 a) { ret; }\n"
 _SENT_MAX: Final = 100_000

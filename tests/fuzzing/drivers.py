@@ -10,12 +10,12 @@ from typing import Final
 
 from tests.fuzzing.limits import try_inputs
 
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
 from quiesce.backends.command import CommandBackend
-from quiesce.cases.parser import parse_text
-from quiesce.errors import BackendUnavailable
-from quiesce.execution import run_case
-from quiesce.reporting.json_report import render_json
-from quiesce.results import Report
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.results import Report
+from quiesce.reporting.record import render_json
 
 _DRIVER: Final = Path(__file__).with_name("strange_driver.py")
 _EVIDENCE_MAX: Final = 1 << 20

@@ -13,10 +13,10 @@ from typing import Final
 from tests.fuzzing.damage import damaged
 from tests.fuzzing.limits import try_inputs
 
-from quiesce.errors import QuiesceError
+from quiesce.model.errors import QuiesceError
 from quiesce.reporting.folder import JOURNAL_NAME, read_folder, write_reports
-from quiesce.reporting.handed_over import read_sessions
 from quiesce.reporting.journal import Journal
+from quiesce.reporting.pytest_handover import read_sessions
 
 _GOLDEN: Final = Path(__file__).parents[2] / "reports" / "golden"
 _WORDS: Final = (b"null", b"[]", b"{}", b"-1", b"1e999", b"true", b'""', b'"\\ud800"', b"9" * 5000, b"[" * 3000, b"NaN")

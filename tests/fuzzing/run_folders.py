@@ -18,9 +18,9 @@ from tests.fuzzing.limits import try_inputs
 from quiesce.cli.console import Console
 from quiesce.cli.exec import add_arguments
 from quiesce.cli.judging import judge_processes
-from quiesce.errors import QuiesceError
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import Ended, MachineSettings, Prepared, run_program
+from quiesce.model.errors import QuiesceError
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import Ended, MachineSettings, Prepared, run_program
 
 KERNEL: Final = """
 .version 8.0

@@ -17,10 +17,10 @@ from tests.fuzzing.limits import INPUTS
 from tests.seeds import SEED
 from tests.simulator.test_image_architectures import CUBIN, PTX, fatbin, ptx
 
-from quiesce.kernels.compiler import compile_text
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.translation.kernel import translate_kernel
-from quiesce.simulator.build import SOURCES, find_compiler
+from quiesce.simulator.kernels.compiler import compile_text
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.kernel import translate_kernel
+from quiesce.simulator.runtime.build import SOURCES, find_compiler
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the runtime is simulated on Linux")
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from tests.fuzzing.limits import fuzz
 
-from quiesce.errors import QuiesceError
-from quiesce.simulator import ledger, stacks
-from quiesce.simulator.access_log import FIELDS, read_accesses
-from quiesce.simulator.loads import read_loads
-from quiesce.simulator.refusals import read_refusals
-from quiesce.simulator.touched_log import touched_beside
+from quiesce.model.errors import QuiesceError
+from quiesce.simulator.runtime import ledger, stacks
+from quiesce.simulator.runtime.failed_calls import read_refusals
+from quiesce.simulator.runtime.kernel_logs import FIELDS, read_accesses, touched_beside
+from quiesce.simulator.runtime.loads import read_loads
 
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 

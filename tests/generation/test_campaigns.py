@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from quiesce.backend import Backend
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.generation.campaign import run_campaign
+from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.generation.strategies import allocation_sequences
+from quiesce.allocators.lockstep import run_lockstep
 from quiesce.backends.host import backend as host
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
-from quiesce.cases.parser import parse_text
-from quiesce.cases.writer import write_case
-from quiesce.execution import run_case
-from quiesce.generation.campaign import run_campaign
-from quiesce.generation.sequence import GeneratedSequence
-from quiesce.generation.strategies import allocation_sequences
-from quiesce.lockstep import run_lockstep
-from quiesce.results import Verdict
+from quiesce.model.backend import Backend
+from quiesce.model.results import Verdict
 
 FOUND = (
     ("pool.no_squeeze", {"request_fits_but_out_of_memory"}, 6),

@@ -8,20 +8,19 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from quiesce.backend import Capability, DeviceProfile, Flavour
+from quiesce.allocators.cases.parser import parse_case, parse_text
+from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.generation.saving import SequenceFailed, check_sequence, needs_of
+from quiesce.allocators.generation.sequence import GeneratedSequence, Loop, sequence_of
+from quiesce.allocators.generation.shrinking import shrink
+from quiesce.allocators.generation.strategies import allocation_sequences
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
-from quiesce.cases.parser import parse_case, parse_text
-from quiesce.cases.writer import write_case
-from quiesce.errors import CaseError
-from quiesce.execution import run_case
-from quiesce.gauges import Gauge
-from quiesce.generation.bulk import generate_one
-from quiesce.generation.checking import SequenceFailed, check_sequence
-from quiesce.generation.saving import needs_of
-from quiesce.generation.sequence import GeneratedSequence, Loop, sequence_of
-from quiesce.generation.shrinking import shrink
-from quiesce.generation.strategies import allocation_sequences
+from quiesce.model.backend import Capability, DeviceProfile, Flavour
+from quiesce.model.errors import CaseError
+from quiesce.model.gauges import Gauge
 
 DOUBLE_FREE = faulty("pool.accepts_double_free")
 

@@ -13,16 +13,16 @@ from hypothesis.database import (
     ReadOnlyDatabase,
 )
 
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.generation.campaign import run_campaign
+from quiesce.allocators.generation.corpus import folder_database, keep, kept, with_kept_sequences
+from quiesce.allocators.generation.saving import SequenceFailed, check_sequence
+from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.generation.strategies import allocation_sequences
 from quiesce.backends.reference import faulty
-from quiesce.cases.case import Case
-from quiesce.cases.parser import parse_text
-from quiesce.execution import run_case
-from quiesce.generation.campaign import run_campaign
-from quiesce.generation.checking import SequenceFailed, check_sequence
-from quiesce.generation.corpus import folder_database, keep, kept, with_kept_sequences
-from quiesce.generation.sequence import GeneratedSequence
-from quiesce.generation.strategies import allocation_sequences
-from quiesce.results import Verdict
+from quiesce.model.results import Verdict
 
 FAULTY = faulty("pool.no_squeeze")
 NAME = FAULTY.describe().name

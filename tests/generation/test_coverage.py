@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
+from quiesce.allocators.generation.campaign import run_campaign
+from quiesce.allocators.generation.coverage import ACTIONS, STATES, Coverage
 from quiesce.backends.reference import backend as reference
-from quiesce.generation.campaign import run_campaign
-from quiesce.generation.coverage import ACTIONS, STATES, Coverage
 
 DEEP = ("full", "holes", "pending", "busy", "merged", "capture", "freed")
 WITH_MEMORY = ("Allocate", "Free", "Launch", "Copy", "Trim", "DestroyStream", "RecordEvent", "WaitEvent")

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Description, DeviceProfile, Promise
+from quiesce.allocators.cases.expansion import PerformStep
+from quiesce.allocators.conformance.checks import RESTS_ON
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.generation.legality import Legality, worst_legality
+from quiesce.allocators.generation.saving import needs_of
 from quiesce.backends.host import backend as host
 from quiesce.backends.reference import backend as reference
-from quiesce.cases.expansion import PerformStep
-from quiesce.conformance.checks import RESTS_ON
-from quiesce.generation.bulk import generate_one
-from quiesce.generation.legality import Legality, worst_legality
-from quiesce.generation.saving import needs_of
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Description, DeviceProfile, Promise
 
 REFERENCE = reference().describe()
 DESCRIPTIONS = (

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Description, DeviceProfile
-from quiesce.generation import actions_pressure
-from quiesce.generation.bulk import generate_one
-from quiesce.generation.weights import ActionFunction
-from quiesce.generation.writer import Writer
-from quiesce.operations import Operation
+from quiesce.allocators.generation import actions_exhaustion
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.generation.weights import ActionFunction
+from quiesce.allocators.generation.writer import Writer
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Description, DeviceProfile
+from quiesce.model.operations import Operation
 
 SEQUENCES = 120
 CAN = frozenset({Capability.MEMORY, Capability.CAPACITY, Capability.POOL, Capability.STREAMS})
@@ -81,7 +81,7 @@ def test_a_node_may_lie_below_one_parent_twice_as_below_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "action", [actions_pressure.exhaust, actions_pressure.churn], ids=lambda action: action.__name__
+    "action", [actions_exhaustion.exhaust, actions_exhaustion.churn], ids=lambda action: action.__name__
 )
 def test_a_tiny_limit_is_exhausted_by_blocks_that_have_bytes(action: ActionFunction) -> None:
     description = Description("any", "1", CAN | {Capability.POOLS, Capability.POOL_LIMIT})

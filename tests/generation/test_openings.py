@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Description, DeviceProfile
+from quiesce.allocators.generation.decoder import OPENINGS, Opening, climb, end_in_flight, fill_counters, reach_limits
+from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.generation.writer import Writer
+from quiesce.allocators.lockstep import run_lockstep
 from quiesce.backends.reference import backend as reference
-from quiesce.generation.openings import OPENINGS, Opening, climb, end_in_flight, fill_counters, reach_limits
-from quiesce.generation.sequence import GeneratedSequence
-from quiesce.generation.writer import Writer
-from quiesce.lockstep import run_lockstep
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Description, DeviceProfile
 
 DEVICE = DeviceProfile(capacity_bytes=64 << 20, pinned_capacity_bytes=64 << 20)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Context, Description, DeviceProfile, Reply
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.lockstep import run_lockstep
 from quiesce.backends.reference import backend as reference
-from quiesce.generation.bulk import generate_one
-from quiesce.generation.sequence import GeneratedSequence
-from quiesce.lockstep import run_lockstep
-from quiesce.operations import MemoryKind, Operation
-from quiesce.outcomes import Unsupported
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Context, Description, DeviceProfile, Reply
+from quiesce.model.operations import MemoryKind, Operation
+from quiesce.model.outcomes import Unsupported
 
 REFERENCE = reference().describe()
 SEQUENCES = 120

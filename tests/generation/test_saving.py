@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from quiesce.allocators.cases.case import Request
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.generation.editing import leaves
+from quiesce.allocators.generation.saving import named_case, save
 from quiesce.backends.reference import backend as reference
-from quiesce.cases.case import Request
-from quiesce.cases.parser import parse_text
-from quiesce.findings import Finding
-from quiesce.generation.editing import leaves
-from quiesce.generation.saving import named_case, save
+from quiesce.model.findings import Finding
 
 TEXT = "title: A block comes and goes\nkind: control\nneeds: memory\n\na = allocate 1MiB\nfree a\n"
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import pytest
 from tests.oracle.strangers.faulty import FAULTY
 
-from quiesce import operations as ops
-from quiesce.backend import Backend, BackendFault, Closing, Context, Description, DeviceProfile, Reply
+from quiesce.allocators.cases.case import Repeat
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.generation.editing import requests
+from quiesce.allocators.generation.reshaping import allocations, cases_without, smaller_bodies, staged_bodies
+from quiesce.allocators.generation.shrinking import shrink
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
-from quiesce.cases.case import Repeat
-from quiesce.cases.parser import parse_text
-from quiesce.cases.writer import write_case
-from quiesce.contract import IN_TIME
-from quiesce.gauges import Readings
-from quiesce.generation.editing import requests
-from quiesce.generation.reshaping import smaller_bodies, staged_bodies
-from quiesce.generation.shrinking import shrink
-from quiesce.generation.tightening import allocations, cases_without
-from quiesce.operations import Operation
+from quiesce.model import operations as ops
+from quiesce.model.backend import Backend, BackendFault, Closing, Context, Description, DeviceProfile, Reply
+from quiesce.model.gauges import Readings
+from quiesce.model.operations import Operation
+from quiesce.model.rules import IN_TIME
 
 MIB = 1 << 20
 

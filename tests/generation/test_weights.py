@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.generation.decoder import SWARM_BYTES
-from quiesce.generation.weights import ACTIONS, CAPTURE_WEIGHTS, LEGAL_ACTIONS, OPCODES, THEMES, Action, tables
+from quiesce.allocators.generation.decoder import SWARM_BYTES
+from quiesce.allocators.generation.weights import (
+    ACTIONS,
+    CAPTURE_WEIGHTS,
+    LEGAL_ACTIONS,
+    OPCODES,
+    THEMES,
+    Action,
+    tables,
+)
 
 
 @pytest.mark.parametrize("theme", THEMES)

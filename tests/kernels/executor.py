@@ -25,9 +25,9 @@ import llvmlite.binding as llvm
 import numpy as np
 from tests.kernels import shadow
 
-from quiesce.kernels.compiler import compile_kernel
-from quiesce.kernels.ptx.module import Module
-from quiesce.simulator.build import SOURCES, find_compiler
+from quiesce.simulator.kernels.compiler import compile_kernel
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.runtime.build import SOURCES, find_compiler
 
 FRAME: Final = 64
 THREAD: Final = np.dtype(

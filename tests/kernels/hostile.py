@@ -20,10 +20,10 @@ from typing import Final
 
 from tests.kernels.programs import HEADER, kernel_around, with_registers
 
-from quiesce.errors import RefusedKernel
-from quiesce.kernels.compiler import compile_text
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.translation.kernel import translate_kernel
+from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.compiler import compile_text
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.kernel import translate_kernel
 
 TEXT_SECONDS: Final = 20
 MEMORY_BYTES: Final = 4 << 30

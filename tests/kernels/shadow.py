@@ -7,7 +7,7 @@ import mmap
 from functools import cache
 from typing import Final
 
-from quiesce.kernels.translation import checks
+from quiesce.simulator.kernels.translation import checks
 
 MEMORY_BASE: Final = 0x020000000000
 CONSTANTS_BASE: Final = MEMORY_BASE + checks.CONSTANTS_OFFSET

@@ -17,11 +17,11 @@ llvm = pytest.importorskip("llvmlite.binding", reason="kernels are compiled by l
 
 from tests.kernels.programs import kernel_around  # noqa: E402 - it needs llvmlite
 
-from quiesce.kernels.ptx.module import Module  # noqa: E402
-from quiesce.kernels.translation import affine  # noqa: E402
-from quiesce.kernels.translation.affine import Affine, Box, Predicate, Step, Steps  # noqa: E402
-from quiesce.kernels.translation.code import Code  # noqa: E402
-from quiesce.kernels.translation.program import Program  # noqa: E402
+from quiesce.simulator.kernels.ptx.module import Module  # noqa: E402
+from quiesce.simulator.kernels.translation import affine  # noqa: E402
+from quiesce.simulator.kernels.translation.affine import Affine, Box, Predicate, Step, Steps  # noqa: E402
+from quiesce.simulator.kernels.translation.llvm_code import Code  # noqa: E402
+from quiesce.simulator.kernels.translation.program import Program  # noqa: E402
 
 EXAMPLES: Final = 120
 MODULE: Final = Module(kernel_around("", [], []))

@@ -10,15 +10,15 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
-from quiesce.errors import RefusedKernel
-from quiesce.kernels.protocol import Asked, Packing, Request, read_request
-from quiesce.kernels.ptx.function import Function, Instruction, Label
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.ptx.operands import Symbol
-from quiesce.kernels.ptx.parsing import parse_function
-from quiesce.kernels.translation.kernel import translate_kernel
-from quiesce.kernels.translation.spinning import spinning_branches
-from quiesce.kernels.unpacking import unpack
+from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.fatbins import unpack
+from quiesce.simulator.kernels.protocol import Asked, Packing, Request, read_request
+from quiesce.simulator.kernels.ptx.function import Function, Instruction, Label
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.ptx.operands import Symbol
+from quiesce.simulator.kernels.ptx.parsing import parse_function
+from quiesce.simulator.kernels.translation.kernel import translate_kernel
+from quiesce.simulator.kernels.translation.spin_loops import spinning_branches
 
 HEAD = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<3>;\n"
 REGISTERS = ".reg .b32 %r<3>;\n.reg .b64 %rd<3>;\n"

@@ -7,11 +7,11 @@ import itertools
 import pytest
 from tests.kernels.programs import HEADER
 
-from quiesce.kernels.ptx.function import Instruction
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.translation.in_step import with_steps
-from quiesce.kernels.translation.program import Program
-from quiesce.kernels.translation.spinning import STEP
+from quiesce.simulator.kernels.ptx.function import Instruction
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.program import Program
+from quiesce.simulator.kernels.translation.spin_loops import STEP
+from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
 
 REGISTERS = ".reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .pred %p<4>;\n"
 LANE = "and.b32 %r1, %r0, 31;\n"

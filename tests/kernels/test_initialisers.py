@@ -10,9 +10,9 @@ import pytest
 from tests.kernels.executor import Kernel
 from tests.kernels.programs import HEADER
 
-from quiesce.errors import RefusedKernel
-from quiesce.kernels.ptx.initialisers import with_initial_kernel
-from quiesce.kernels.ptx.module import Module
+from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.ptx.initialisers import with_initial_kernel
+from quiesce.simulator.kernels.ptx.module import Module
 
 
 def first_value(declaration: str, bytes_: int, **others: np.ndarray[Any, Any]) -> bytes:

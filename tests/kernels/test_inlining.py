@@ -7,9 +7,9 @@ import pytest
 from tests.kernels.executor import Kernel
 from tests.kernels.programs import HEADER
 
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.translation.inlining import inline_waiting_functions, reached, waits
-from quiesce.kernels.translation.program import Program
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.inlining import inline_waiting_functions, reached, waits
+from quiesce.simulator.kernels.translation.program import Program
 
 THREADS = 8
 REGISTERS = ".reg .b32 %r<12>;\n.reg .b64 %rd<9>;\n.reg .pred %p<4>;\n.reg .b16 %h<4>;\n"

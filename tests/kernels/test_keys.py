@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tests.kernels.executor  # noqa: F401 - it skips these tests where there is no compiler
 
-from quiesce.kernels.keys import kernel_key
-from quiesce.kernels.ptx.module import Module
+from quiesce.simulator.kernels.object_cache import kernel_key
+from quiesce.simulator.kernels.ptx.module import Module
 
 TEXT = """.version 8.0
 .global .u32 counter = 1;

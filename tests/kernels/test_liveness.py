@@ -7,12 +7,11 @@ import random
 import pytest
 from tests.kernels.programs import HEADER
 
-from quiesce.kernels.ptx.function import Function, Instruction
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.translation.flow import Flow, flow_of
-from quiesce.kernels.translation.liveness import liveness_of
-from quiesce.kernels.translation.program import Program
-from quiesce.kernels.translation.roles import effects_of
+from quiesce.simulator.kernels.ptx.function import Function, Instruction
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.control_flow import Flow, flow_of
+from quiesce.simulator.kernels.translation.data_flow import effects_of, liveness_of
+from quiesce.simulator.kernels.translation.program import Program
 
 REGISTERS = 5
 BLOCKS = 6

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.errors import RefusedKernel
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.ptx.operands import Address, Register, Symbol
-from quiesce.kernels.ptx.parsing import parse_function
-from quiesce.kernels.ptx.types import TYPES
+from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.ptx.operands import TYPES, Address, Register, Symbol
+from quiesce.simulator.kernels.ptx.parsing import parse_function
 
 TEXT = """// a comment with { and "
 .version 8.4

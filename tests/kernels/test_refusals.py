@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 from tests.kernels.programs import kernel_around
 
-from quiesce.errors import RefusedKernel
-from quiesce.kernels.compiler import compile_kernel
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.translation.kernel import translate_kernel
+from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.compiler import compile_kernel
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.kernel import translate_kernel
 
 
 def translate(lines: str, before: str = "") -> str:

@@ -9,11 +9,10 @@ from typing import Final
 import pytest
 from tests.kernels.programs import HEADER
 
-from quiesce.kernels.ptx.function import Function
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.translation.flow import flow_of
-from quiesce.kernels.translation.program import Program
-from quiesce.kernels.translation.regions import START, Paths, Region
+from quiesce.simulator.kernels.ptx.function import Function
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.control_flow import START, Paths, Region, flow_of
+from quiesce.simulator.kernels.translation.program import Program
 
 BLOCKS: Final = 7
 PROGRAMS: Final = 60

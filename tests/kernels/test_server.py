@@ -15,18 +15,17 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
-from quiesce.kernels.kept_objects import KeptObjects
-from quiesce.kernels.protocol import Answer, Asked, Packing, Request, read_answer
-from quiesce.kernels.server import KERNEL_SECONDS_VARIABLE
-from quiesce.kernels.service import Service
-from quiesce.simulator.kernel_compiler import SOCKET, kernel_compiler
+from quiesce.simulator.kernels.object_cache import KeptObjects
+from quiesce.simulator.kernels.protocol import Answer, Asked, Packing, Request, read_answer
+from quiesce.simulator.kernels.server import KERNEL_SECONDS_VARIABLE, Service
+from quiesce.simulator.runtime.kernel_compiler import SOCKET, kernel_compiler
 
 MODULE = b".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 counter = 7;\n" + b"".join(
     b".visible .entry %b() { ret; }\n" % name for name in (b"good", b"better", b"crash", b"hang")
 )
 STRANGE = """
 import os, sys
-from quiesce.kernels import server, service
+from quiesce.simulator.kernels import server, service
 usual = service.compile_kernel
 def compile_kernel(module, name, *how):
     while name == "hang":
@@ -219,9 +218,9 @@ def test_clients_that_want_one_kernel_at_once_compile_it_once(tmp_path: Path) ->
 WARM = """
 import sys
 from pathlib import Path
-from quiesce.kernels.kept_objects import KeptObjects
-from quiesce.kernels.protocol import Asked, Request
-from quiesce.kernels.service import Service
+from quiesce.simulator.kernels.object_cache import KeptObjects
+from quiesce.simulator.kernels.protocol import Asked, Request
+from quiesce.simulator.kernels.server import Service
 service = Service(KeptObjects(Path(sys.argv[1])))
 service.answer(Request(Asked.MODULE, 1, b".version 8.0\\n.target sm_80\\n.entry good() { ret; }\\n"))
 answer = service.answer(Request(Asked.KERNEL, 1, b"good"))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import RefusedKernel
-from quiesce.kernels.toolkits import find_toolkit
+from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.toolkits import find_toolkit
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="it reads proc(5)")
 
@@ -80,7 +80,7 @@ def test_the_version_of_the_clients_runtime_comes_first(tmp_path: Path, run: Pat
 def test_what_is_missing_is_named_with_its_package(
     run: Path, process: int, version: str, name: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quiesce.kernels.toolkits.package_folders", lambda *_: ())
+    monkeypatch.setattr("quiesce.simulator.kernels.toolkits.package_folders", lambda *_: ())
     monkeypatch.setattr(sys, "path", [])
     if version:  # else it is a client of the driver alone, whose version is the run's
         redirected(run, process, version)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.kernels.programs import HEADER
 
-from quiesce.kernels.ptx.function import Function
-from quiesce.kernels.ptx.module import Module
-from quiesce.kernels.translation.flow import flow_of
-from quiesce.kernels.translation.guessing import guess_strides
-from quiesce.kernels.translation.loops import shared_loops
-from quiesce.kernels.translation.program import Program
-from quiesce.kernels.translation.uniformity import uniform_registers
+from quiesce.simulator.kernels.ptx.function import Function
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.barrier_splitting import shared_loops
+from quiesce.simulator.kernels.translation.control_flow import flow_of
+from quiesce.simulator.kernels.translation.data_flow import uniform_registers
+from quiesce.simulator.kernels.translation.program import Program
+from quiesce.simulator.kernels.translation.stride_specialisation import guess_strides
 
 PARAMETERS = ".param .u64 a, .param .u32 n, .param .u32 m, .param .u64 b"
 

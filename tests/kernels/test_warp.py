@@ -8,7 +8,7 @@ from tests.kernels.executor import Deadlocked, Kernel
 from tests.kernels.programs import Source, evaluate, evaluate_all
 from tests.kernels.test_memory import kernel, run
 
-from quiesce.errors import RefusedKernel
+from quiesce.model.errors import RefusedKernel
 
 LANES: Source = ("u32", range(32))
 ALL = "0xFFFFFFFF"

@@ -8,7 +8,6 @@ from typing import Final
 
 import pytest
 
-from quiesce.findings import CallSite, Frame
 from quiesce.leaks.causes import Causes
 from quiesce.leaks.ledger_places import NOWHERE, Located, Place
 from quiesce.leaks.openers import Opened
@@ -17,6 +16,7 @@ from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, CUPY, DEVICE, FREE_MEMORY, MODULES, STREAMS, Quantity
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.tracing import Site, Tracing
+from quiesce.model.findings import CallSite, Frame
 
 from .meters import ToldMeter
 

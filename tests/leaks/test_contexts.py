@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import quiesce
-from quiesce import operations as ops
-from quiesce.backend import BackendFault, Capability, Closing, Context, Description, DeviceProfile, Reply
 from quiesce.backends.reference import backend as reference
-from quiesce.gauges import Gauge, Readings
 from quiesce.leaks.contexts import OPEN, ContextMeter, WatchedContext
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.quantities import CONTEXTS, Quantity
-from quiesce.operations import Operation
+from quiesce.model import operations as ops
+from quiesce.model.backend import BackendFault, Capability, Closing, Context, Description, DeviceProfile, Reply
+from quiesce.model.gauges import Gauge, Readings
+from quiesce.model.operations import Operation
 
 MIB = 1 << 20
 LIVE = Quantity(CONTEXTS, f"'{Gauge.LIVE}' of open contexts", "bytes")

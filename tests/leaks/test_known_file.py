@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import ConfigurationError
 from quiesce.leaks.known import KnownLeak
 from quiesce.leaks.known_file import read_known, write_known
+from quiesce.model.errors import ConfigurationError
 
 ENTRIES = (
     KnownLeak('t.py::test_a[\x7f-"é]', "python", 3 << 20, "issue 7", (("a.b", "1"), ("python", "3.11")), is_size=True),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.errors import ConfigurationError
 from quiesce.leaks.plan import Plan, adjusted
+from quiesce.model.errors import ConfigurationError
 
 
 def test_values_come_as_text_and_as_what_they_are() -> None:

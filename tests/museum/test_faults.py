@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from quiesce.allocators.cases.case import Case, CaseKind
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.execution import prove_case, run_case
+from quiesce.allocators.oracle.rules import NAMES
+from quiesce.allocators.reference.museum import FAULTS, Fault
+from quiesce.allocators.reference.world import Parts
 from quiesce.backends.reference import backend, faulty
-from quiesce.cases.case import Case, CaseKind
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.execution import prove_case, run_case
-from quiesce.oracle.rules import NAMES
-from quiesce.reference.museum import FAULTS, Fault
-from quiesce.reference.parts import Parts
-from quiesce.results import Verdict
+from quiesce.model.results import Verdict
 
 
 @pytest.fixture(scope="module")

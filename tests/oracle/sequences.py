@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Description, DeviceProfile
-from quiesce.cases.expansion import PerformStep
-from quiesce.operations import FailurePoint, InjectedError, MemoryKind, Operation, Slot
+from quiesce.allocators.cases.expansion import PerformStep
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Description, DeviceProfile
+from quiesce.model.operations import FailurePoint, InjectedError, MemoryKind, Operation, Slot
 
 PROFILES = (
     DeviceProfile(),

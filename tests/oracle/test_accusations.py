@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.cases.case import Case
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.execution import run_case
-from quiesce.lockstep import run_lockstep
-from quiesce.results import Verdict
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.lockstep import run_lockstep
+from quiesce.model.results import Verdict
 
 from .allocators.bench import Trial
 from .allocators.correct import CORRECT

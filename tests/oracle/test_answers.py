@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce import operations as ops
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.oracle.permitted import ANY, ANYTHING, MEMORY, REFUSED, SUCCESS, Permitted, only
+from quiesce.allocators.oracle.rules.answers import judge_answer, judge_expectation
 from quiesce.backends.reference import faulty
-from quiesce.cases.parser import parse_text
-from quiesce.execution import run_case
-from quiesce.oracle.permitted import ANY, ANYTHING, MEMORY, REFUSED, SUCCESS, Permitted, only
-from quiesce.oracle.rules.answers import judge_answer, judge_expectation
-from quiesce.outcomes import CAPTURE_INVALIDATED, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+from quiesce.model import operations as ops
+from quiesce.model.outcomes import CAPTURE_INVALIDATED, Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 
 FREE = ops.Free("a")
 ANSWERS: tuple[Outcome, ...] = (Done(), Allocated(64), OutOfMemory(), Rejected("own"), Rejected("other"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Backend
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
 from quiesce.backends.reference import backend as reference
-from quiesce.cases.parser import parse_text
-from quiesce.execution import run_case
-from quiesce.findings import Finding
-from quiesce.results import Verdict
+from quiesce.model.backend import Backend
+from quiesce.model.findings import Finding
+from quiesce.model.results import Verdict
 
 from .allocators.correct import CORRECT
 from .allocators.faulty import FAULTY

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from tests.seeds import sampled
 
-from quiesce.backend import Backend
-from quiesce.conformance import run_conformance
+from quiesce.allocators.conformance import run_conformance
+from quiesce.model.backend import Backend
 
 from .allocators.correct import CORRECT
 from .strangers.correct import CORRECT as STRANGERS

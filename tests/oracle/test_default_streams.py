@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.backend import DeviceProfile, Promise, Reply
+from quiesce.allocators.oracle.oracle import Oracle
 from quiesce.backends.reference import backend as reference
-from quiesce.findings import Finding
-from quiesce.observations import (
+from quiesce.model.backend import DeviceProfile, Promise, Reply
+from quiesce.model.findings import Finding
+from quiesce.model.observations import (
     BackingAllocated,
     DeviceSynchronized,
     EventCompleted,
@@ -17,10 +18,9 @@ from quiesce.observations import (
     EventWaited,
     Observation,
 )
-from quiesce.operations import MemoryKind
-from quiesce.oracle.oracle import Oracle
-from quiesce.outcomes import INVALID_VALUE, Allocated, Done, Outcome, Rejected
-from quiesce.requests import parse_request
+from quiesce.model.operations import MemoryKind
+from quiesce.model.outcomes import INVALID_VALUE, Allocated, Done, Outcome, Rejected
+from quiesce.model.requests import parse_request
 
 Exchange = tuple[str, Outcome, tuple[Observation, ...]]
 

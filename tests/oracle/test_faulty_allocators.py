@@ -9,19 +9,19 @@ from typing import Any, cast
 import pytest
 from tests.seeds import sampled
 
-from quiesce import operations as ops
-from quiesce.backend import Backend, DeviceProfile
-from quiesce.cases.expansion import PerformStep, expand
-from quiesce.cases.parser import parse_text
-from quiesce.cases.writer import write_case
-from quiesce.execution import run_case
-from quiesce.generation.bulk import generate_one
-from quiesce.generation.campaign import run_campaign
-from quiesce.generation.sequence import GeneratedSequence
-from quiesce.lockstep import run_lockstep
-from quiesce.oracle.rules.memory import live_blocks_do_not_overlap
-from quiesce.outcomes import Allocated
-from quiesce.results import Verdict
+from quiesce.allocators.cases.expansion import PerformStep, expand
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.generation.campaign import run_campaign
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.lockstep import run_lockstep
+from quiesce.allocators.oracle.rules.memory import live_blocks_do_not_overlap
+from quiesce.model import operations as ops
+from quiesce.model.backend import Backend, DeviceProfile
+from quiesce.model.outcomes import Allocated
+from quiesce.model.results import Verdict
 
 from .allocators.faulty import FAULTY, Faulty
 

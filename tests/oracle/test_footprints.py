@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Description, DeviceProfile, Promise, Reply
-from quiesce.observations import BackingAllocated, BackingFreed, Observation
-from quiesce.operations import MemoryKind, Operation
-from quiesce.oracle.footprints import certain_room, is_in_use, shared_chunks, worst_class, worst_footprint
-from quiesce.oracle.oracle import Oracle
-from quiesce.outcomes import Allocated, Done, Outcome
+from quiesce.allocators.oracle.footprints import certain_room, is_in_use, shared_chunks, worst_class, worst_footprint
+from quiesce.allocators.oracle.oracle import Oracle
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Description, DeviceProfile, Promise, Reply
+from quiesce.model.observations import BackingAllocated, BackingFreed, Observation
+from quiesce.model.operations import MemoryKind, Operation
+from quiesce.model.outcomes import Allocated, Done, Outcome
 
 MIB = 1 << 20
 CAPACITY_BYTES = 64 * MIB

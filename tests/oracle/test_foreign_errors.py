@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from quiesce.backend import Promise
-from quiesce.findings import Finding
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
-from quiesce.outcomes import BACKING_ERROR, Allocated, Outcome, Rejected
+from quiesce.model.backend import Promise
+from quiesce.model.findings import Finding
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
+from quiesce.model.outcomes import BACKING_ERROR, Allocated, Outcome, Rejected
 
 from .test_liberties import BLOCK, CHUNK, DONE, OUT_OF_MEMORY, Exchange, findings
 

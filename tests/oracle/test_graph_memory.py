@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.backend import Capability, DeviceProfile, Promise, Reply
+from quiesce.allocators.oracle.oracle import Oracle
 from quiesce.backends.reference import backend as reference
-from quiesce.observations import (
+from quiesce.model.backend import Capability, DeviceProfile, Promise, Reply
+from quiesce.model.observations import (
     BackingAllocated,
     BackingFreed,
     EventCompleted,
@@ -16,8 +17,7 @@ from quiesce.observations import (
     EventWaited,
     Observation,
 )
-from quiesce.oracle.oracle import Oracle
-from quiesce.outcomes import (
+from quiesce.model.outcomes import (
     BACKING_ERROR,
     CAPTURE_UNJOINED,
     CAPTURE_UNSUPPORTED,
@@ -26,7 +26,7 @@ from quiesce.outcomes import (
     Done,
     Rejected,
 )
-from quiesce.requests import parse_request
+from quiesce.model.requests import parse_request
 
 KEEPS = replace(
     reference().describe(),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Backend, Capability, DeviceProfile
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.oracle.model import Model
+from quiesce.allocators.oracle.oracle import permits
 from quiesce.backends.reference import backend as reference
-from quiesce.cases.parser import parse_text
-from quiesce.execution import run_case
-from quiesce.oracle.model import Model
-from quiesce.oracle.permits import permits
-from quiesce.outcomes import Allocated, OutOfMemory
-from quiesce.requests import parse_request
-from quiesce.results import Verdict
+from quiesce.model.backend import Backend, Capability, DeviceProfile
+from quiesce.model.outcomes import Allocated, OutOfMemory
+from quiesce.model.requests import parse_request
+from quiesce.model.results import Verdict
 
 from .allocators.correct import CORRECT
 from .strangers.correct import CORRECT as STRANGERS

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Backend, Promise
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.oracle.blocks import BlockState, GraphMemory
+from quiesce.allocators.oracle.clocks import HappensBefore
+from quiesce.allocators.oracle.footprints import intact_block
+from quiesce.allocators.oracle.promised import IntactBlocks
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
-from quiesce.cases.parser import parse_text
-from quiesce.execution import run_case
-from quiesce.observations import BackingAllocated, BackingFreed
-from quiesce.operations import MemoryKind
-from quiesce.oracle.blocks import BlockState, GraphMemory
-from quiesce.oracle.clocks import HappensBefore
-from quiesce.oracle.footprints import intact_block
-from quiesce.oracle.intact import IntactBlocks
-from quiesce.outcomes import Allocated, OutOfMemory
+from quiesce.model import operations as ops
+from quiesce.model.backend import Backend, Promise
+from quiesce.model.observations import BackingAllocated, BackingFreed
+from quiesce.model.operations import MemoryKind
+from quiesce.model.outcomes import Allocated, OutOfMemory
 
 from .allocators.correct import CORRECT
 from .strangers.withholding import Withholding

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.backend import Capability, Description, DeviceProfile, Promise, Reply
+from quiesce.allocators.oracle.oracle import Oracle
 from quiesce.backends.reference import backend as reference
-from quiesce.findings import Finding
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import BackingAllocated, EventRecorded, EventWaited, Observation
-from quiesce.oracle.oracle import Oracle
-from quiesce.outcomes import (
+from quiesce.model.backend import Capability, Description, DeviceProfile, Promise, Reply
+from quiesce.model.findings import Finding
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import BackingAllocated, EventRecorded, EventWaited, Observation
+from quiesce.model.outcomes import (
     BACKING_ERROR,
     CAPTURE_IMPLICIT,
     CAPTURE_INVALIDATED,
@@ -28,7 +28,7 @@ from quiesce.outcomes import (
     OutOfMemory,
     Rejected,
 )
-from quiesce.requests import parse_request
+from quiesce.model.requests import parse_request
 
 Exchange = tuple[str, Outcome] | tuple[str, Outcome, tuple[Observation, ...]] | tuple[str, Outcome, int]
 """A request, its outcome, and what was observed or how many bytes are reserved by then."""

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from quiesce.backend import Capability, DeviceProfile, Flavour
-from quiesce.outcomes import CAPTURE_IMPLICIT, NOT_READY, Outcome, Rejected
+from quiesce.model.backend import Capability, DeviceProfile, Flavour
+from quiesce.model.outcomes import CAPTURE_IMPLICIT, NOT_READY, Outcome, Rejected
 
 from .test_liberties import DESCRIPTION, DONE, INVALIDATED, RELAXED, UNSUPPORTED, Exchange, findings
 

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from quiesce.backend import Description, Promise
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, EventRecorded, Observation
-from quiesce.operations import MemoryKind
-from quiesce.outcomes import (
+from quiesce.model.backend import Description, Promise
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, EventRecorded, Observation
+from quiesce.model.operations import MemoryKind
+from quiesce.model.outcomes import (
     BACKING_ERROR,
     ILLEGAL_STATE,
     INVALID_VALUE,

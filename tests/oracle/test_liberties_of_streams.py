@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import DeviceProfile, Promise
-from quiesce.observations import BackingAllocated, BackingFreed, CopyEnqueued, EventRecorded, EventWaited
-from quiesce.outcomes import CAPTURE_UNJOINED, NOT_READY, Allocated, Rejected
+from quiesce.model.backend import DeviceProfile, Promise
+from quiesce.model.observations import BackingAllocated, BackingFreed, CopyEnqueued, EventRecorded, EventWaited
+from quiesce.model.outcomes import CAPTURE_UNJOINED, NOT_READY, Allocated, Rejected
 
 from .test_liberties import BLOCK, CHUNK, DONE, ORDER_UNTOLD, TRIMS, Exchange, findings
 

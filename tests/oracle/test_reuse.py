@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.oracle.memory import SOME_POOL
-from quiesce.outcomes import Allocated
+from quiesce.allocators.oracle.memory import SOME_POOL
+from quiesce.model import operations as ops
+from quiesce.model.outcomes import Allocated
 
 from .test_footprints import Told
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.seeds import OPERATIONS, SEED, SOAKING
 
-from quiesce.backend import Backend
+from quiesce.allocators.generation.campaign import run_campaign
 from quiesce.backends.host import backend as host
 from quiesce.backends.reference import backend as reference
-from quiesce.generation.campaign import run_campaign
+from quiesce.model.backend import Backend
 
 from .allocators.correct import CORRECT
 from .allocators.faulty import FAULTY, Faulty

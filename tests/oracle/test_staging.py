@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.observations import (
+from quiesce.model.observations import (
     BackingAllocated,
     BackingFreed,
     CopyEnqueued,
@@ -13,8 +13,8 @@ from quiesce.observations import (
     EventWaited,
     Observation,
 )
-from quiesce.operations import MemoryKind
-from quiesce.outcomes import Allocated
+from quiesce.model.operations import MemoryKind
+from quiesce.model.outcomes import Allocated
 
 from .test_liberties import DONE, ORDER_UNTOLD, Exchange, findings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.seeds import sampled
 
-from quiesce.backend import Capability
-from quiesce.generation.bulk import generate_one
-from quiesce.generation.sequence import GeneratedSequence
-from quiesce.lockstep import run_lockstep
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.lockstep import run_lockstep
+from quiesce.model.backend import Capability
 
 from .strangers.correct import CORRECT
 from .strangers.faulty import FAULTY, Faulty

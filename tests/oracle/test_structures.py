@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.oracle.clocks import HappensBefore
-from quiesce.oracle.growth import grows_as_expected, slope
-from quiesce.oracle.intervals import IntervalIndex
+from quiesce.allocators.indexes import IntervalIndex
+from quiesce.allocators.oracle.clocks import HappensBefore
+from quiesce.allocators.oracle.growth import grows_as_expected, slope
 
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 40), st.booleans()), max_size=120))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import DeviceProfile
+from quiesce.allocators.oracle.facts import TapeModel
+from quiesce.allocators.oracle.model import Model
+from quiesce.allocators.oracle.oracle import permits
 from quiesce.backends.reference import ReferenceBackend
-from quiesce.oracle.model import Model
-from quiesce.oracle.permits import permits
-from quiesce.oracle.tape import TapeModel
-from quiesce.requests import parse_request
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.requests import parse_request
 
 SHARED_LEAF = ["w = node", "a = node of w", "b = node of w"]
 CHAIN = ["w = node", "a = node of w", "b = node of a"]

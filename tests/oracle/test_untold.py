@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Capability, DeviceProfile
+from quiesce.allocators.cases.catalogue import find_cases, load
+from quiesce.allocators.cases.expansion import PerformStep
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.generation.campaign import run_campaign
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.lockstep import Lockstep, run_lockstep
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
-from quiesce.cases.catalogue import find_cases, load
-from quiesce.cases.expansion import PerformStep
-from quiesce.execution import run_case
-from quiesce.generation.bulk import generate_one
-from quiesce.generation.campaign import run_campaign
-from quiesce.lockstep import Lockstep, run_lockstep
-from quiesce.requests import parse_request
-from quiesce.results import Verdict
+from quiesce.model.backend import Capability, DeviceProfile
+from quiesce.model.requests import parse_request
+from quiesce.model.results import Verdict
 
 from .strangers.faulty import FAULTY as FAULTY_STRANGERS
 from .strangers.withholding import Withholding

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.simulator.cache import cache_folder
+from quiesce.simulator.runtime.cache import cache_folder
 
 # Loaded once: pytester forgets what a run loaded, and each run would load it anew.
 for _module in ("quiesce.pytest_plugin.case_items", "quiesce.reporting.html"):
@@ -54,8 +54,8 @@ LENT: Final = '''\
 
 import os
 
-from quiesce.backend import Capability, Description
-from quiesce.errors import BackendUnavailable
+from quiesce.model.backend import Capability, Description
+from quiesce.model.errors import BackendUnavailable
 
 
 class Backend:

@@ -97,9 +97,9 @@ def test_a_strangers_file_that_is_named_fails(project: Project) -> None:
 
 PACKAGED = """\
 import pathlib
-import quiesce.cases.catalogue
+import quiesce.allocators.cases.catalogue
 
-quiesce.cases.catalogue.corpus_directory = lambda: pathlib.Path("{folder}").absolute()
+quiesce.allocators.cases.catalogue.corpus_directory = lambda: pathlib.Path("{folder}").absolute()
 """
 
 
@@ -123,9 +123,9 @@ def test_the_corpus_is_not_collected_twice(project: Project) -> None:
 def test_an_installation_without_a_corpus_says_so_in_one_line(project: Project) -> None:
     project.write(
         "conftest.py",
-        "import quiesce.cases.catalogue\nfrom quiesce.errors import ConfigurationError\n"
+        "import quiesce.allocators.cases.catalogue\nfrom quiesce.model.errors import ConfigurationError\n"
         "def missing(): raise ConfigurationError('this installation holds no cases; install the wheel')\n"
-        "quiesce.cases.catalogue.corpus_directory = missing\n",
+        "quiesce.allocators.cases.catalogue.corpus_directory = missing\n",
     )
     result = project.run_apart("--quiesce-corpus", HOST)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

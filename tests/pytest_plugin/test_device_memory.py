@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
+from quiesce.model.errors import BackendUnavailable
 from quiesce.pytest_plugin import first_device
-from quiesce.simulator.build import build_library
+from quiesce.simulator.runtime.build import build_library
 
 from .conftest import Project
 

@@ -7,9 +7,9 @@ import pytest
 from .conftest import Project
 
 OPENS = """\
-from quiesce.backend import DeviceProfile
-from quiesce.operations import Allocate
-from quiesce.outcomes import Allocated
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.operations import Allocate
+from quiesce.model.outcomes import Allocated
 
 def test_opens(backend):
     context = backend.open(DeviceProfile())

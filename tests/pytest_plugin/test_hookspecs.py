@@ -28,7 +28,7 @@ def test_a_result_can_be_adjusted(project: Project) -> None:
     project.write("cases/pool/refused.case", BAD)
     project.write(
         "conftest.py",
-        "import dataclasses\nfrom quiesce.results import Verdict\n"
+        "import dataclasses\nfrom quiesce.model.results import Verdict\n"
         "def pytest_quiesce_adjust_result(result):\n"
         "    if result.verdict is Verdict.FAILED:\n"
         "        return dataclasses.replace(result, verdict=Verdict.KNOWN_UPSTREAM, reason='example/project#1')\n",

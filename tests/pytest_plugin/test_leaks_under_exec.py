@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 from .test_leak_suites import SUITES, Expectation, complaint, expectations
 

@@ -13,7 +13,6 @@ AT_ENTRY: Final = (
     "quiesce",
     "quiesce.leaks",
     "quiesce.leaks.start",
-    "quiesce.marking",
     PACKAGE,
     *(f"{PACKAGE}.{module}" for module in ("ini_keys", "keys", "leak_options", "options", "plugin")),
 )
@@ -61,4 +60,8 @@ def test_a_leak_check_loads_nothing_that_judges_gpu_programs(project: Project) -
     result.assert_outcomes(passed=1)
     (loaded,) = (line for line in result.outlines if line.startswith("loaded: "))
     assert "quiesce.leaks.check" in loaded.split()
-    assert not [name for name in loaded.split() if name in ("quiesce.traces.watching", "quiesce.traces.judgement")]
+    assert not [
+        name
+        for name in loaded.split()
+        if name in ("quiesce.simulator.judge.watching", "quiesce.simulator.judge.judgement")
+    ]

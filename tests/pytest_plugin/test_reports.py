@@ -149,7 +149,7 @@ def test_the_report_says_how_the_run_ended(project: Project, arguments: tuple[st
 
 FAILS_AT_FIRST = """\
 import dataclasses
-from quiesce.results import Verdict
+from quiesce.model.results import Verdict
 
 SEEN = []
 
@@ -207,8 +207,8 @@ def test_a_page_that_was_not_written_says_what_to_install(project: Project, monk
 
 HOSTILE = """\
 import dataclasses
-from quiesce.findings import Finding
-from quiesce.results import Verdict
+from quiesce.model.findings import Finding
+from quiesce.model.results import Verdict
 
 TEXT = "</script><script>x</script>]]>\\x1b[31m\\x1b]0;title\\x07\\udc80\\u202e\\x00\\x9b31m\\r\\nforged: line"
 TEXT += "y" * 70_000

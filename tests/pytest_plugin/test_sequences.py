@@ -7,7 +7,7 @@ from .conftest import Project
 TEST = """\
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quiesce.generation.checking import check_sequence
+from quiesce.allocators.generation.saving import check_sequence
 
 @settings(max_examples=5, deadline=None, database=None, derandomize=True)
 @given(st.data())

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 from .conftest import Project
 from .test_options import error_of

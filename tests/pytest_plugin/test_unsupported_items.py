@@ -90,7 +90,7 @@ def test_a_backend_that_can_do_nothing_is_no_success(project: Project) -> None:
 def test_a_policy_can_have_it_run(project: Project) -> None:
     project.write(
         "conftest.py",
-        "import dataclasses\nfrom quiesce.results import Verdict\n"
+        "import dataclasses\nfrom quiesce.model.results import Verdict\n"
         "def pytest_quiesce_adjust_result(result):\n"
         "    return dataclasses.replace(result, verdict=Verdict.FAILED, reason='it has to run everywhere')\n",
     )

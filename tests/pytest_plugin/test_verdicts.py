@@ -10,7 +10,7 @@ from .conftest import BAD, Project
 
 POLICY = """\
 import dataclasses
-from quiesce.results import Verdict
+from quiesce.model.results import Verdict
 
 def pytest_quiesce_adjust_result(result):
     return dataclasses.replace(result, verdict=Verdict("{verdict}"), reason="{reason}")

@@ -8,12 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.backend import Flavour
+from quiesce.allocators.recording.recording import (
+    Answer,
+    RecordedProbe,
+    RecordedSequence,
+    Recording,
+    RecordingError,
+    check,
+    corpus_programs,
+    generated_programs,
+    record,
+)
 from quiesce.backends.reference import backend, faulty
-from quiesce.outcomes import ERROR_CODES
-from quiesce.recording.checker import check
-from quiesce.recording.recorder import corpus_programs, generated_programs, record
-from quiesce.recording.recording import Answer, RecordedProbe, RecordedSequence, Recording, RecordingError
+from quiesce.model.backend import Flavour
+from quiesce.model.outcomes import ERROR_CODES
 
 
 @functools.cache

@@ -9,14 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.backend import BackendFault, DeviceProfile, Flavour, Reply
+from quiesce.allocators.recording.__main__ import ask_probe, file_name, main
+from quiesce.allocators.recording.recording import (
+    COMPLETED,
+    Answer,
+    Program,
+    corpus_programs,
+    generated_programs,
+    read_recording,
+    record,
+    write_recording,
+)
 from quiesce.backends.command.backend import CommandBackend
 from quiesce.backends.reference import ReferenceBackend, backend
-from quiesce.operations import Operation, SynchronizeDevice
-from quiesce.recording.__main__ import ask_probe, file_name, main
-from quiesce.recording.recorder import Program, corpus_programs, generated_programs, record
-from quiesce.recording.recording import COMPLETED, Answer, read_recording, write_recording
-from quiesce.requests import parse_request
+from quiesce.model.backend import BackendFault, DeviceProfile, Flavour, Reply
+from quiesce.model.operations import Operation, SynchronizeDevice
+from quiesce.model.requests import parse_request
 
 
 def program(*lines: str, device: DeviceProfile | None = None) -> Program:
@@ -104,8 +112,8 @@ def test_an_unknown_backend_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_probe_that_cannot_run_says_why() -> None:
-    asked = ask_probe("quiesce.backends.cupy_probes", "no such probe")
-    assert asked.end.startswith("exit code 2: write: python -m quiesce.backends.cupy_probes")
+    asked = ask_probe("quiesce.backends.cupy.probes", "no such probe")
+    assert asked.end.startswith("exit code 2: write: python -m quiesce.backends.cupy.probes")
     assert asked.answer == {}
 
 

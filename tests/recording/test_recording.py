@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-from quiesce.backend import Capability, DeviceProfile, Flavour, Promise
-from quiesce.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
-from quiesce.recording.recording import (
+from quiesce.allocators.recording.recording import (
     Answer,
     RecordedProbe,
     RecordedSequence,
@@ -19,6 +17,8 @@ from quiesce.recording.recording import (
     read_recording,
     write_recording,
 )
+from quiesce.model.backend import Capability, DeviceProfile, Flavour, Promise
+from quiesce.model.outcomes import Allocated, Done, OutOfMemory, Rejected, Unsupported
 
 RECORDING = Recording(
     backend="cupy",

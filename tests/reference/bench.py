@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from quiesce import operations as ops
-from quiesce.backend import DeviceProfile
-from quiesce.gauges import Gauge, Source, best_reading
-from quiesce.observations import Observation
-from quiesce.outcomes import Allocated, Outcome, describe
-from quiesce.reference.machine import Machine
-from quiesce.reference.parts import Parts
-from quiesce.requests import parse_request
+from quiesce.allocators.reference.machine import Machine
+from quiesce.allocators.reference.world import Parts
+from quiesce.model import operations as ops
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.gauges import Gauge, Source, best_reading
+from quiesce.model.observations import Observation
+from quiesce.model.outcomes import Allocated, Outcome, describe
+from quiesce.model.requests import parse_request
 
 _Seen = TypeVar("_Seen")
 

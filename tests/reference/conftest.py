@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import pytest
 
-from quiesce.backend import DeviceProfile
-from quiesce.reference.parts import Parts
+from quiesce.allocators.reference.world import Parts
+from quiesce.model.backend import DeviceProfile
 
 from .bench import Bench
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from quiesce import operations as ops
-from quiesce.backend import DeviceProfile, Flavour
-from quiesce.operations import CaptureMode, FailurePoint, InjectedError, MemoryKind, Operation, Slot
+from quiesce.model import operations as ops
+from quiesce.model.backend import DeviceProfile, Flavour
+from quiesce.model.operations import CaptureMode, FailurePoint, InjectedError, MemoryKind, Operation, Slot
 
 SIZES: Final = (0, 1, 511, 512, 513, 4096, 60_000, 1 << 20, (1 << 20) + 1, 3 << 20, 9 << 20, 1 << 64)
 PROFILES: Final = (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.reference.bag import Bag
+from quiesce.allocators.indexes import Bag
 
 
 @given(st.lists(st.integers(0, 9)))

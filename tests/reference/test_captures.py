@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Flavour
-from quiesce.gauges import Gauge
+from quiesce.model.backend import Flavour
+from quiesce.model.gauges import Gauge
 
 from .bench import Bench
 from .conftest import MakeBench

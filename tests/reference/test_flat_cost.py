@@ -7,12 +7,12 @@ from typing import Final
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import DeviceProfile
-from quiesce.gauges import Gauge, Source
-from quiesce.outcomes import Allocated, Done
-from quiesce.reference.machine import Machine
-from quiesce.reference.parts import Parts
+from quiesce.allocators.reference.machine import Machine
+from quiesce.allocators.reference.world import Parts
+from quiesce.model import operations as ops
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.gauges import Gauge, Source
+from quiesce.model.outcomes import Allocated, Done
 
 FEW: Final = 1_000
 MANY: Final = 100_000

@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.reference.heap import Heap
-from quiesce.reference.ledger import Ledger
+from quiesce.allocators.reference.backing import Heap
+from quiesce.allocators.reference.ledger import Ledger
 
 BASE = 1 << 20
 CAPACITY = 1 << 14

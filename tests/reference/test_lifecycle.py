@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quiesce.backend import Initialization
-from quiesce.gauges import Gauge
+from quiesce.model.backend import Initialization
+from quiesce.model.gauges import Gauge
 
 from .bench import Bench
 from .conftest import MakeBench

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quiesce import operations as ops
-from quiesce.backend import DeviceProfile
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import HandleKind
-from quiesce.operations import Operation
-from quiesce.outcomes import INVALID_HANDLE, INVALID_VALUE, Allocated, Done, OutOfMemory, Rejected
-from quiesce.reference.machine import MACHINE_GAUGES, Machine
-from quiesce.reference.parts import Parts
+from quiesce.allocators.reference.machine import MACHINE_GAUGES, Machine
+from quiesce.allocators.reference.world import Parts
+from quiesce.model import operations as ops
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import HandleKind
+from quiesce.model.operations import Operation
+from quiesce.model.outcomes import INVALID_HANDLE, INVALID_VALUE, Allocated, Done, OutOfMemory, Rejected
 
 from .bench import Bench
 from .sequences import PROFILES, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.gauges import Gauge
-from quiesce.reference.pinned_pool import pinned_footprint
+from quiesce.allocators.reference.pinned_pool import pinned_footprint
+from quiesce.model.gauges import Gauge
 
 from .bench import Bench
 from .conftest import MakeBench

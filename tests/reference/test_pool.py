@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.gauges import Gauge
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused
-from quiesce.operations import FailurePoint, MemoryKind
-from quiesce.outcomes import INVALID_VALUE, OutOfMemory, Rejected
-from quiesce.reference.chunks import CHUNK_BYTES_MAX, FIRST_BLOCKS, Growth, class_of
+from quiesce.allocators.reference.chunks import CHUNK_BYTES_MAX, FIRST_BLOCKS, Growth, class_of
+from quiesce.model import operations as ops
+from quiesce.model.gauges import Gauge
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused
+from quiesce.model.operations import FailurePoint, MemoryKind
+from quiesce.model.outcomes import INVALID_VALUE, OutOfMemory, Rejected
 
 from .bench import Bench
 from .conftest import MakeBench

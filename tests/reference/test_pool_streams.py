@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import Flavour
-from quiesce.gauges import Gauge
-from quiesce.observations import BackingAllocated, EventWaited
+from quiesce.model.backend import Flavour
+from quiesce.model.gauges import Gauge
+from quiesce.model.observations import BackingAllocated, EventWaited
 
 from .bench import Bench
 from .conftest import MakeBench

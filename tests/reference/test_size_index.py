@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.reference.size_index import SizeIndex
+from quiesce.allocators.indexes import SizeIndex
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3))), st.integers(0, 45))

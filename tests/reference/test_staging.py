@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.gauges import Gauge
-from quiesce.observations import CopyEnqueued
+from quiesce.model.gauges import Gauge
+from quiesce.model.observations import CopyEnqueued
 
 from .bench import Bench
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Flavour
-from quiesce.gauges import Gauge
-from quiesce.observations import EventWaited, StreamSynchronized
-from quiesce.outcomes import INVALID_VALUE, Rejected
-from quiesce.reference.captures import Captures
-from quiesce.reference.ledger import Ledger
-from quiesce.reference.objects import Event, Stream
-from quiesce.reference.streams import Streams
+from quiesce.allocators.reference.captures import Captures
+from quiesce.allocators.reference.ledger import Ledger
+from quiesce.allocators.reference.objects import Event, Stream
+from quiesce.allocators.reference.streams import Streams
+from quiesce.model import operations as ops
+from quiesce.model.backend import Flavour
+from quiesce.model.gauges import Gauge
+from quiesce.model.observations import EventWaited, StreamSynchronized
+from quiesce.model.outcomes import INVALID_VALUE, Rejected
 
 from .bench import Bench
 from .conftest import MakeBench

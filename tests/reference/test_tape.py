@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.reference.calls import CallRejected
-from quiesce.reference.ledger import Ledger
-from quiesce.reference.tape import CountingTape
+from quiesce.allocators.reference.ledger import CallRejected, Ledger
+from quiesce.allocators.reference.tape import CountingTape
 
 
 class NaiveTape:

@@ -17,9 +17,9 @@ pytest.importorskip("playwright", reason="Playwright, which drives the browser, 
 
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from quiesce.findings import Finding
+from quiesce.model.findings import Finding
+from quiesce.model.results import Report, Result, Sample, Verdict
 from quiesce.reporting.html import write_html
-from quiesce.results import Report, Result, Sample, Verdict
 
 __all__ = ["Browser", "Locator", "Page", "expect"]
 

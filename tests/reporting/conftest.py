@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quiesce.findings import CallSite, Finding, Frame, Grade, Quotation, RoundReadings
-from quiesce.program_run import (
+from quiesce.model.findings import CallSite, Finding, Frame, Grade, Quotation, RoundReadings
+from quiesce.model.program_run import (
     Conditions,
     Event,
     FailedCall,
@@ -22,7 +22,7 @@ from quiesce.program_run import (
     ProgramRun,
     Surroundings,
 )
-from quiesce.results import Report, Result, Sample, Verdict
+from quiesce.model.results import Report, Result, Sample, Verdict
 
 if TYPE_CHECKING:
     from .chromium import Browser

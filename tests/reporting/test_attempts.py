@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.reporting.attempts import attempt_note, last_attempts
+from quiesce.model.results import Report, Result, Verdict
 from quiesce.reporting.junit import render_junit
 from quiesce.reporting.page.matrix import make_matrix
 from quiesce.reporting.record import result_from_record, result_record
-from quiesce.results import Report, Result, Verdict
+from quiesce.reporting.result_lists import attempt_note, last_attempts
 
 
 def attempt(number: int, verdict: Verdict = Verdict.FAILED, case: str = "pool/a", backend: str = "host") -> Result:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.findings import Finding
-from quiesce.reporting.conclusion import conclusions
-from quiesce.results import LEAK_CHECK, Result, Verdict
+from quiesce.model.findings import Finding
+from quiesce.model.results import LEAK_CHECK, Result, Verdict
+from quiesce.reporting.terminal import conclusions
 
 LEAK = Finding("a_repeated_test_leaves_nothing_behind", "nothing", "64 bytes")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from quiesce.reporting.counts import count_by_backend, executed_count
-from quiesce.results import Report, Result, Verdict
+from quiesce.model.results import Report, Result, Verdict
+from quiesce.reporting.result_lists import count_by_backend, executed_count
 
 
 def test_every_verdict_is_counted_for_every_backend(report: Report) -> None:

@@ -14,11 +14,11 @@ from typing import Any, Final
 import pytest
 
 from quiesce.cli.main import main
-from quiesce.errors import ConfigurationError
-from quiesce.findings import CallSite, Finding, Frame
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.findings import CallSite, Finding, Frame
+from quiesce.model.results import LEAK_CHECK, Report, Result, Verdict
 from quiesce.reporting.folder import FILE_NAMES, ReportFolder, read_folder, replace_reports, write_reports
 from quiesce.reporting.journal import Journal
-from quiesce.results import LEAK_CHECK, Report, Result, Verdict
 
 
 def run(directory: Path, report: Report, error: type[BaseException] | None = None) -> None:

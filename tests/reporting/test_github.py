@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from quiesce.findings import CallSite, Finding, Frame
+from quiesce.model.findings import CallSite, Finding, Frame
+from quiesce.model.results import LEAK_CHECK, Result, Verdict
 from quiesce.reporting.github import annotation_lines, checkout, finding_lines, summary
 from quiesce.reporting.leak_checks import NAMES_MAX
-from quiesce.results import LEAK_CHECK, Result, Verdict
 
 from .test_leak_checks import finding
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from quiesce.findings import Finding, RoundReadings
+from quiesce.model.findings import Finding, RoundReadings
+from quiesce.model.results import Report, Result, Sample, Verdict
 from quiesce.reporting import html
+from quiesce.reporting.glossary import RULES
 from quiesce.reporting.html import render_html, why_unavailable, write_html
-from quiesce.reporting.page.glossary import RULES
-from quiesce.results import Report, Result, Sample, Verdict
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
 pytest.importorskip("plotly", reason="Plotly is not installed")

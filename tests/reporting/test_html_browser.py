@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from quiesce.model.results import Report, Result, Verdict
 from quiesce.reporting.html import write_html
-from quiesce.results import Report, Result, Verdict
 
 from .chromium import CONTRAST, NEEDS_CHROMIUM, Browser, expect, failed, opened, press, scroll_to, visible
 

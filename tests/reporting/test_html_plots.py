@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.findings import Finding, RoundReadings
-from quiesce.reporting.names import shorten_middle
-from quiesce.reporting.page.growth import NAME_LENGTH_MAX
+from quiesce.model.findings import Finding, RoundReadings
+from quiesce.model.results import Report, Result, Sample, Verdict
+from quiesce.reporting.page.plots import NAME_LENGTH_MAX
+from quiesce.reporting.result_lists import shorten_middle
 from quiesce.reporting.text import clean_line
-from quiesce.results import Report, Result, Sample, Verdict
 
 from .chromium import (
     NEEDS_CHROMIUM,

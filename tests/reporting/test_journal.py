@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import ConfigurationError
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.results import Report, Result
 from quiesce.reporting.journal import Journal, read_journal
-from quiesce.reporting.json_report import render_json
-from quiesce.reporting.ordering import ordered
-from quiesce.results import Report, Result
+from quiesce.reporting.record import render_json
+from quiesce.reporting.result_lists import ordered
 
 jsonschema = pytest.importorskip("jsonschema", reason="it comes with the extra 'test'")
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from quiesce.reporting.json_report import render_json, write_json
+from quiesce.model.results import Report, Result, Verdict
 from quiesce.reporting.json_values import RecordError
-from quiesce.reporting.record import result_from_record
-from quiesce.results import Report, Result, Verdict
+from quiesce.reporting.record import render_json, result_from_record, write_json
 
 jsonschema = pytest.importorskip("jsonschema", reason="it comes with the extra 'test'")
 

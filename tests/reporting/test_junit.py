@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
+from quiesce.model.results import Report, Result, Verdict
 from quiesce.reporting.junit import render_junit, write_junit
-from quiesce.results import Report, Result, Verdict
 
 GOLDEN_CASE = """\
     <testcase classname="reference.pool" name="squeeze_before_oom" file="cases/pool/squeeze_before_oom.case">

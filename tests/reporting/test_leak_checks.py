@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.findings import Finding, RoundReadings
+from quiesce.model.findings import Finding, RoundReadings
+from quiesce.model.results import LEAK_CHECK, Result, Verdict
 from quiesce.reporting.finding_record import finding_from, finding_record
 from quiesce.reporting.leak_checks import NAMES_MAX, leak_check_lines, leak_in_short
 from quiesce.reporting.text import finding_text
-from quiesce.results import LEAK_CHECK, Result, Verdict
 
 
 def finding(kind: str, unit: str, per_round: float, origin: str) -> Finding:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.reporting.names import shorten_middle, split_case
+from quiesce.reporting.result_lists import shorten_middle, split_case
 
 
 @pytest.mark.parametrize(

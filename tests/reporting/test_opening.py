@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines, short_version
+from quiesce.reporting.terminal import Chosen, left_out_lines, opening_lines, short_version
 
 
 def test_it_says_how_many_cases_each_backend_can_run() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from quiesce.findings import CallSite, Finding, Frame
-from quiesce.program_run import Event, Holding, MemorySeries, ObservedCall, Surroundings
+from quiesce.model.findings import CallSite, Finding, Frame
+from quiesce.model.program_run import Event, Holding, MemorySeries, ObservedCall, Surroundings
+from quiesce.model.results import Report, Result, Verdict
 from quiesce.reporting.html import render_html
-from quiesce.results import Report, Result, Verdict
 
 from .chromium import CONTRAST, NEEDS_CHROMIUM, Browser, Locator, expect, opened, press, visible
 from .program_page.test_out_of_memory import REFUSED

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from quiesce.contract import IN_PROTOCOL, SURVIVES
-from quiesce.findings import Finding
-from quiesce.reporting.repetition import told_once
-from quiesce.reporting.terminal import render_summary
-from quiesce.results import Result, Verdict
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
+from quiesce.model.rules import IN_PROTOCOL, SURVIVES
+from quiesce.reporting.terminal import render_summary, told_once
 
 
 def failing(number: int, rule: str = IN_PROTOCOL, backend: str = "command:pool") -> Result:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from quiesce.model.results import Report, Verdict
 from quiesce.reporting.sarif import has_leak_checks, render_sarif
-from quiesce.results import Report, Verdict
 
 from .test_github import LEAKS, checked
 

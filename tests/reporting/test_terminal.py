@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.reporting.palette import COLOURED
+from quiesce.model.results import Report, Result, Verdict
 from quiesce.reporting.record import result_from_record, result_record
 from quiesce.reporting.terminal import render_summary
-from quiesce.results import Report, Result, Verdict
+from quiesce.reporting.text import COLOURED
 
 GOLDEN = """\
 cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 100663296

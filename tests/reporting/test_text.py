@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.findings import SHUTDOWN, CallSite, Frame, RoundReadings
+from quiesce.model.findings import SHUTDOWN, CallSite, Frame, RoundReadings
+from quiesce.model.results import Result, Verdict
 from quiesce.reporting.text import FRAME_LINES_MAX, call_site_lines, clean, clean_line, failure_text, rate
-from quiesce.results import Result, Verdict
 
 GOLDEN = """\
 cases/pool/squeeze_before_oom.case:14: operation 3 on 'reference': b = allocate 100663296

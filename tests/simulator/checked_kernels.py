@@ -9,11 +9,11 @@ from typing import Any
 from tests.simulator.conftest import Start
 from tests.simulator.kernel_programs import Device, entry
 
-from quiesce.findings import Finding
-from quiesce.simulator.access_log import read_accesses
-from quiesce.simulator.device_code import DeviceCode
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.model.findings import Finding
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.device_code import DeviceCode
+from quiesce.simulator.runtime.kernel_logs import read_accesses
 
 
 class Checked(Device):

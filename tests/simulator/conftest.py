@@ -13,13 +13,13 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library, find_compiler, require_platform
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.kernel_compiler import kernel_compiler
-from quiesce.simulator.launch import MachineSettings
-from quiesce.simulator.ledger import Record, Seen
-from quiesce.simulator.machine import Machine
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library, find_compiler, require_platform
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.kernel_compiler import kernel_compiler
+from quiesce.simulator.runtime.launch import MachineSettings
+from quiesce.simulator.runtime.ledger import Record, Seen
+from quiesce.simulator.runtime.machine import Machine
 
 
 class Client:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.build import AUDIT_SOURCES, find_compiler
+from quiesce.simulator.runtime.build import AUDIT_SOURCES, find_compiler
 
 _SOURCE: Final = Path(__file__).with_name("find_functions.c")
 _PROGRAMS: Final = frozenset({"audit.c", "redirect.c"})

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.build import find_compiler
-from quiesce.simulator.known_functions import functions_of
+from quiesce.simulator.runtime.build import find_compiler
+from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 REAL_ANSWER: Final = 100
 """cudaErrorNoDevice, as every function of an archive answers that was not redirected."""

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.build import find_compiler
+from quiesce.simulator.runtime.build import find_compiler
 
 DECLARATIONS: Final = """
 #include <stddef.h>

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from quiesce import operations as ops
-from quiesce.operations import CaptureMode, MemoryKind, Operation, Slot
+from quiesce.model import operations as ops
+from quiesce.model.operations import CaptureMode, MemoryKind, Operation, Slot
 
 CAPACITY_BYTES: Final = 1 << 20
 """Of each memory: little, so that it runs out."""

@@ -15,10 +15,10 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.conftest import Compile
 
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.kernels.translation.program import MEMORY_BASE
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.simulator.ledger import Seen
+from quiesce.cli.endings import ExitCode
+from quiesce.simulator.kernels.translation.program import MEMORY_BASE
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.ledger import Seen
 
 TEBIBYTE: Final = 1 << 40
 BELOW, ABOVE = MEMORY_BASE + mmap.PAGESIZE, 0x42 * TEBIBYTE

@@ -14,12 +14,12 @@ from tests.seeds import SEED
 from tests.simulator.sequences import CAPACITY_BYTES, DEVICES, RuntimeSequence
 from tests.simulator.unpooled import open_unpooled
 
-from quiesce.backend import Context, DeviceProfile, Flavour
 from quiesce.backends.simulated import Simulator
-from quiesce.errors import BackendUnavailable
-from quiesce.operations import Operation
-from quiesce.outcomes import Allocated, Outcome, describe
-from quiesce.request_format import format_request
+from quiesce.model.backend import Context, DeviceProfile, Flavour
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.operations import Operation
+from quiesce.model.outcomes import Allocated, Outcome, describe
+from quiesce.model.requests import format_request
 
 OPERATIONS: Final = int(os.environ.get("QUIESCE_AGREEMENT_OPERATIONS", "10000"))
 LENGTH: Final = 100

@@ -12,9 +12,9 @@ from typing import Any, Final
 import pytest
 from tests.simulator.conftest import Client, Start
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.known_functions import functions_of
-from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 SUCCESS, INVALID_ARGUMENT, NOT_SUPPORTED = 0, 1, 2
 INIT_ERROR, RSMI_NOT_FOUND, INSUFFICIENT_SIZE = 8, 10, 11

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 
 class Format(ctypes.Structure):

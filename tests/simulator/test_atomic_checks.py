@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from tests.simulator.checked_kernels import Checked
 
-from quiesce.program_rules import KERNELS_ALIGNED, KERNELS_OWN_DEVICE
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.program_rules import KERNELS_ALIGNED, KERNELS_OWN_DEVICE
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

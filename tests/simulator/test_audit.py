@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from tests.simulator.conftest import Compile
 
-from quiesce.simulator.build import build_audit
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
-from quiesce.simulator.loads import Load, Loaded
+from quiesce.simulator.runtime.build import build_audit
+from quiesce.simulator.runtime.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import open_ledger
+from quiesce.simulator.runtime.loads import Load, Loaded
 
 pytestmark = pytest.mark.usefixtures("library")
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from tests.simulator.conftest import Client, MakeImage, Start
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED = 1, 500, 801
 SIZE: Final = 64

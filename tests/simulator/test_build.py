@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_audit, build_library, find_compiler, require_platform
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_audit, build_library, find_compiler, require_platform
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ echo made > "$to"
 """
 """A compiler that can be held."""
 BUILD: Final = """
-from quiesce.simulator.build import build_all
+from quiesce.simulator.runtime.build import build_all
 build_all(lambda text: print(text, flush=True))
 """
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import ConfigurationError
-from quiesce.simulator.cache import cache_folder, cache_folders, describe_replacement
+from quiesce.model.errors import ConfigurationError
+from quiesce.simulator.runtime.cache import cache_folder, cache_folders, describe_replacement
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import ConfigurationError
-from quiesce.simulator.clients import find_program, interpreter_of, package_folders
+from quiesce.model.errors import ConfigurationError
+from quiesce.simulator.runtime.clients import find_program, interpreter_of, package_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux")
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator import code_places
-from quiesce.simulator.code_places import TOOLS, CodePlaces
-from quiesce.simulator.symbols import Symbols
+from quiesce.simulator.runtime import stacks
+from quiesce.simulator.runtime.stacks import TOOLS, CodePlaces, Symbols
 
 CPP = """
 #include <cstdlib>
@@ -38,7 +37,7 @@ def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     name: str = request.param
     if not shutil.which(name):
         pytest.skip(f"{name} is not installed")
-    monkeypatch.setattr(code_places, "TOOLS", {name: TOOLS[name]})
+    monkeypatch.setattr(stacks, "TOOLS", {name: TOOLS[name]})
     return name
 
 
@@ -126,7 +125,7 @@ def test_without_a_tool_names_remain_and_it_is_said_once_what_to_install(
 ) -> None:
     program = compiled(tmp_path, "-g", "-O0")
     (offset, *_) = calls_of(program, "main")
-    monkeypatch.setattr(code_places, "TOOLS", {})
+    monkeypatch.setattr(stacks, "TOOLS", {})
     places = CodePlaces()
     assert places.note() == ""
     (frame,) = places.at(str(program), offset)

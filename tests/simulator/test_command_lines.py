@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import ConfigurationError
-from quiesce.simulator.command_lines import likely_interpreters, read_command
+from quiesce.model.errors import ConfigurationError
+from quiesce.simulator.runtime.clients import likely_interpreters, read_command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux")
 

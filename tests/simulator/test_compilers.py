@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import find_compiler, require_platform
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import find_compiler, require_platform
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="it needs pip install 'quiesce[kernels]'")
 

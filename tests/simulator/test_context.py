@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from quiesce.simulator.ledger import Seen, Thing
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 ILLEGAL_ADDRESS = 700
 

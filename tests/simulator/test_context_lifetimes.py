@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from tests.simulator.test_driver_contexts import current
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, IS_DESTROYED = 1, 201, 400, 709
 

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 from tests.simulator.checked_kernels import Checked
 
-from quiesce.program_rules import COPIES_AWAITED, THREADS_ORDERED
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.program_rules import COPIES_AWAITED, THREADS_ORDERED
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

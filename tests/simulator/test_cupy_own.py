@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.suites.sources import unpack_tests
 
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 from .cupy_wheels import NEEDS_A_WHEEL, RELEASES, WHEEL, Release, release
 

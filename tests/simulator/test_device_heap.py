@@ -13,10 +13,10 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.kernel_programs import entry
 
-from quiesce.kinds import Kind
-from quiesce.program_rules import FREED_ONCE, KERNELS_INSIDE, KERNELS_NOT_FREED, KERNELS_READ_WRITTEN, OWN_FREED
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.simulator.ledger import Reach, Thing
+from quiesce.model.program_rules import FREED_ONCE, KERNELS_INSIDE, KERNELS_NOT_FREED, KERNELS_READ_WRITTEN, OWN_FREED
+from quiesce.model.rules import Kind
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.ledger import Reach, Thing
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

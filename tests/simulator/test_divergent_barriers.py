@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 from tests.simulator.checked_kernels import Checked
 
-from quiesce.kernels.service import ALWAYS_TUNED_VARIABLE
-from quiesce.kinds import Kind
-from quiesce.program_rules import BARRIERS_SAME
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.program_rules import BARRIERS_SAME
+from quiesce.model.rules import Kind
+from quiesce.simulator.kernels.server import ALWAYS_TUNED_VARIABLE
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

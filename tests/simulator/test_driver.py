@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 OK, INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, NOT_FOUND = 0, 1, 201, 400, 500
 

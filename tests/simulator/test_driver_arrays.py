@@ -11,7 +11,7 @@ from tests.simulator.checked_kernels import Checked
 from tests.simulator.test_driver_clients import ARRAY, HOST, Rows, Side
 from tests.simulator.test_textures import POINT, fetch, floats
 
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

@@ -11,10 +11,10 @@ import pytest
 from tests.simulator.conftest import Run, Start
 from tests.simulator.test_driver import Driver
 
-from quiesce.simulator.build import build_library
-from quiesce.simulator.known_functions import functions_of
-from quiesce.simulator.ledger import Seen, Thing
-from quiesce.simulator.stubs import Simulator, write_stubs
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.ledger import Seen, Thing
+from quiesce.simulator.runtime.stubs import Simulator, write_stubs
+from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 OK, INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT, NOT_SUPPORTED = 0, 1, 101, 201, 801
 

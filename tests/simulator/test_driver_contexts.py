@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.simulator.build import build_library
-from quiesce.simulator.elf_reading import read_defined_names
-from quiesce.simulator.known_functions import functions_of
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.elf_reading import read_defined_names
+from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 INVALID_VALUE, NOT_INITIALIZED, INVALID_CONTEXT = 1, 3, 201
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import UnreadableObject
-from quiesce.simulator.elf_reading import (
+from quiesce.model.errors import UnreadableObject
+from quiesce.simulator.runtime.elf_reading import (
     SymbolKind,
     read_defined_names,
     read_dependencies,
     read_symbols,
     read_undefined,
+    system_libraries,
 )
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, StubObject, write_library
-from quiesce.simulator.library_search import system_libraries
+from quiesce.simulator.runtime.elf_writing import StubFunction, StubLibrary, StubObject, write_library
 
 SEED = 20260821
 LIBRARY = StubLibrary(

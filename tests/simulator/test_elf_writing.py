@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.simulator.conftest import Compile, Run
 
-from quiesce.simulator.elf_reading import SymbolKind, read_dependencies, read_symbols
-from quiesce.simulator.elf_writing import Forward, StubFunction, StubLibrary, StubObject, write_library
+from quiesce.simulator.runtime.elf_reading import SymbolKind, read_dependencies, read_symbols
+from quiesce.simulator.runtime.elf_writing import Forward, StubFunction, StubLibrary, StubObject, write_library
 
 LIBRARY = StubLibrary(
     "librocblas.so.4",

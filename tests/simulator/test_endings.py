@@ -12,12 +12,12 @@ from typing import Final
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import Seen, Thing, open_ledger
-from quiesce.simulator.stacks import open_stacks
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import Judgement, judge
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import Judgement, judge
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import Seen, Thing, open_ledger
+from quiesce.simulator.runtime.stacks import open_stacks
 
 pytestmark = [pytest.mark.usefixtures("library"), pytest.mark.long]
 

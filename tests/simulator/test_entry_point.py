@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from quiesce.simulator.build import build_library
-from quiesce.simulator.ledger import Seen
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.ledger import Seen
 
 INVALID_VALUE, NOT_FOUND, NOT_SUPPORTED = 1, 500, 801
 Call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)

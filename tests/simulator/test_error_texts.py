@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.simulator.build import build_library
+from quiesce.simulator.runtime.build import build_library
 
 LAST: Final = 10_000
 UNRECOGNIZED: Final = b"unrecognized error code"

@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 from tests.simulator.programs import DECLARATIONS, compile_client
 
-from quiesce.errors import QuiesceError
-from quiesce.simulator.failed_calls import HEADER, FailureLog, error_name, read_failures
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.model.errors import QuiesceError
+from quiesce.simulator.runtime.failed_calls import HEADER, FailureLog, error_name, read_failures
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
 
 pytestmark = [
     pytest.mark.usefixtures("library"),

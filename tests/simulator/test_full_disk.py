@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.simulator.build import SOURCES, find_compiler
+from quiesce.simulator.runtime.build import SOURCES, find_compiler
 
 MIB = 1 << 20
 FILL = """

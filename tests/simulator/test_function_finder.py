@@ -10,7 +10,7 @@ import pytest
 from tests.simulator.function_finder import Finder
 from tests.simulator.linked_runtimes import WITHOUT_NAMES, link, linkers, make_archive, run
 
-from quiesce.simulator.build import AUDIT_SOURCES, find_compiler, require_platform
+from quiesce.simulator.runtime.build import AUDIT_SOURCES, find_compiler, require_platform
 
 MAIN = "int main(void) { void *made; return cudaMalloc(&made, 1) + cudaCheckErrors(); }"
 LIBRARY = MAIN.replace("main", "client")

@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 from tests.simulator.checked_kernels import Checked
 
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.simulator.ledger import Seen, Thing
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 computing = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

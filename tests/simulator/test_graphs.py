@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.simulator.ledger import Seen
+from quiesce.simulator.runtime.ledger import Seen
 
 UPDATE_FAILURE, TOPOLOGY_CHANGED, NODE_TYPE_CHANGED = 910, 2, 3
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
 
 pytestmark = pytest.mark.usefixtures("library")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.kept_files import find, is_folder_whole, is_whole, keep, seal_folder
+from quiesce.simulator.runtime.cache import find, is_folder_whole, is_whole, keep, seal_folder
 
 CONTENT = bytes(range(256)) * 3
 Damage = Callable[[Path], object]

@@ -10,7 +10,7 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.kernel_programs import entry
 
-from quiesce.program_rules import (
+from quiesce.model.program_rules import (
     KERNELS_ALIGNED,
     KERNELS_INSIDE,
     KERNELS_INSIDE_SHARED,
@@ -19,9 +19,9 @@ from quiesce.program_rules import (
     KERNELS_OWN_DEVICE,
     KERNELS_READ_WRITTEN,
 )
-from quiesce.simulator.build import SOURCES, find_compiler
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.simulator.ledger import Seen
+from quiesce.simulator.runtime.build import SOURCES, find_compiler
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.ledger import Seen
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
@@ -375,8 +375,8 @@ def test_a_wrong_access_breaks_the_device_where_that_is_asked_for(
 def test_the_bits_are_where_the_compiler_looks_for_them(tmp_path: Path) -> None:
     import subprocess
 
-    from quiesce.kernels.translation.checks import CONSTANTS_BYTES, CONSTANTS_OFFSET, MEMORY_BYTES
-    from quiesce.kernels.translation.program import MEMORY_BASE
+    from quiesce.simulator.kernels.translation.checks import CONSTANTS_BYTES, CONSTANTS_OFFSET, MEMORY_BYTES
+    from quiesce.simulator.kernels.translation.program import MEMORY_BASE
 
     source = tmp_path / "numbers.c"
     source.write_text(

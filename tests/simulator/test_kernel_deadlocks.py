@@ -10,10 +10,10 @@ from tests.simulator.checked_kernels import Checked
 from tests.simulator.kernel_programs import entry, pointers_to
 from tests.simulator.test_kernel_endings import GRID_SYNC
 
-from quiesce.findings import Finding
-from quiesce.kinds import Kind
-from quiesce.program_rules import BARRIERS_END, KERNELS_INSIDE_STACK, WAITS_END
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.findings import Finding
+from quiesce.model.program_rules import BARRIERS_END, KERNELS_INSIDE_STACK, WAITS_END
+from quiesce.model.rules import Kind
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

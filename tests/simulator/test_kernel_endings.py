@@ -9,8 +9,8 @@ import signal
 import pytest
 from tests.simulator.kernel_programs import INDEX, MakeDevice, entry, pointers_to
 
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.simulator.ledger import Seen
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.ledger import Seen
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

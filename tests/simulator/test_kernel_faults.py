@@ -11,8 +11,8 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.textures import WORDS, array, surface
 
-from quiesce import program_rules as rules
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model import program_rules as rules
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from quiesce.simulator.kernel_names import readable_kernel_name
+from quiesce.simulator.runtime.device_code import readable_kernel_name
 
 try:
     ctypes.CDLL("libstdc++.so.6")

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from tests.simulator.kernel_programs import Device, MakeDevice, entry
 
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

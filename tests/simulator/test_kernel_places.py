@@ -13,13 +13,12 @@ from tests.simulator.checked_kernels import Checked
 from tests.simulator.conftest import Start
 from tests.simulator.test_registered_variables import Binary, text
 
-from quiesce.findings import is_of_toolkit
-from quiesce.program_rules import INSIDE, KERNELS_INSIDE, KERNELS_OWN_DEVICE
-from quiesce.simulator.device_code import DeviceCode, name_in_source
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.simulator.program_sources import ProgramSources, keep_sources
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.model.findings import is_of_toolkit
+from quiesce.model.program_rules import INSIDE, KERNELS_INSIDE, KERNELS_OWN_DEVICE
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.device_code import DeviceCode, ProgramSources, keep_sources, name_in_source
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 needs_kernels = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
@@ -276,7 +275,7 @@ def test_sources_of_one_name_are_told_apart_by_the_kernel(tmp_path: Path) -> Non
 
 
 def test_a_run_keeps_so_many_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quiesce.simulator.program_sources._BYTES_MAX", 100)
+    monkeypatch.setattr("quiesce.simulator.runtime.device_code._BYTES_MAX", 100)
     keep_sources(tmp_path, {"long.cu": "x" * 200, "short.cu": "y" * 50})
     keep_sources(tmp_path, {"more.cu": "z" * 50})
     sources: Any = ProgramSources(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 from tests.simulator.kernel_programs import ADD
 from tests.simulator.test_kernel_races import LOAD, NON_BLOCKING, OWN, STORE, MakeDevice
 
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

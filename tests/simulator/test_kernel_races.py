@@ -13,12 +13,12 @@ from tests.simulator.checked_kernels import Checked
 from tests.simulator.conftest import Start
 from tests.simulator.kernel_programs import TO_DEVICE, TO_HOST
 
-from quiesce.program_rules import ORDERED
-from quiesce.simulator import touched_log as reader
-from quiesce.simulator.build import SOURCES, find_compiler
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.model.program_rules import ORDERED
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime import kernel_logs as reader
+from quiesce.simulator.runtime.build import SOURCES, find_compiler
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.simulator.ledger import Seen
+from quiesce.simulator.runtime.ledger import Seen
 
 INVALID_VALUE = 1
 INVALID_DEVICE_FUNCTION = 98

@@ -13,10 +13,10 @@ import pytest
 from tests.simulator.programs import compile_client
 
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.killed_run import tell_left_folders
 from quiesce.cli.main import main
-from quiesce.simulator.run_folder import OWNER, FolderOwner
+from quiesce.simulator.runtime.run_folder import OWNER, FolderOwner
 
 KILLED = """
 import os, sys
@@ -52,7 +52,7 @@ def quiesce(temporary: Path, *words: str, script: str = "") -> subprocess.Comple
 @pytest.mark.parametrize(
     ("body", "killed", "said", "finds"),
     [
-        (ENDS, ("quiesce.simulator.launch", "write_lookalikes"), "killed before the program ended", False),
+        (ENDS, ("quiesce.simulator.runtime.launch", "write_lookalikes"), "killed before the program ended", False),
         (KILLS, (), "killed before the program ended", True),
         (ENDS, ("quiesce.cli.judging", "judge_processes"), "killed before it had judged the program", True),
     ],

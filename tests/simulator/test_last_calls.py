@@ -12,10 +12,10 @@ import pytest
 from tests.simulator.kernel_programs import HEADER, entry
 from tests.simulator.programs import compile_client
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import Reach, open_ledger
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import Reach, open_ledger
 
 pytestmark = [
     pytest.mark.usefixtures("library"),

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import ConfigurationError
-from quiesce.simulator.flavours import KNOWN, parse_flavour
-from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings, run_program
-from quiesce.simulator.ledger import Ledger, Reach, Seen, Thing, open_ledger
+from quiesce.model.errors import ConfigurationError
+from quiesce.simulator.runtime.flavours import KNOWN, parse_flavour
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE, MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import Ledger, Reach, Seen, Thing, open_ledger
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -187,7 +187,8 @@ def test_nothing_of_a_run_stays(tmp_path: Path) -> None:
     program = compile_client(tmp_path, "void *p; return cudaMalloc(&p, 100);")
     before = sorted(path.name for path in tmp_path.iterdir())
     text = (
-        "import sys; from quiesce.simulator.launch import *; from quiesce.simulator.flavours import *; import os\n"
+        "import sys; from quiesce.simulator.runtime.launch import *\n"
+        "from quiesce.simulator.runtime.flavours import *; import os\n"
         "with run_program([sys.argv[1]], MachineSettings(parse_flavour('cuda:12')), os.environ) as ended: pass\n"
     )
     subprocess.run([sys.executable, "-c", text, str(program)], env=environment, check=True)

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.simulator.build import SOURCES, find_compiler
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.build import SOURCES, find_compiler
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
 
 # What CUDA's headers want of its compiler, and what these structures do not need.
 ANNOTATIONS: Final = """

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import QuiesceError
-from quiesce.simulator.build import SOURCES, find_compiler
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import (
+from quiesce.model.errors import QuiesceError
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.build import SOURCES, find_compiler
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import (
     CALL_KINDS,
     COUNTED,
     HEADER,
@@ -31,8 +33,6 @@ from quiesce.simulator.ledger import (
     Thing,
     open_ledger,
 )
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
 
 SIZES = """
 #include <stdio.h>

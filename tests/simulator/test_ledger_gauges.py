@@ -12,8 +12,8 @@ from quiesce.leaks.ledger_gauges import KINDS, LedgerMeter, ledger_meters, own_m
 from quiesce.leaks.ledger_places import NOWHERE, ROUNDS, LedgerPlaces, Located
 from quiesce.leaks.peaks import measure_peaks
 from quiesce.leaks.quantities import DEVICE, EVENTS, IN_LEDGER, PINNED, PYTHON, STREAMS, Quantity
-from quiesce.simulator.launch import SETTINGS_VARIABLE
-from quiesce.simulator.own_machine import OwnMachine
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
+from quiesce.simulator.runtime.own_machine import OwnMachine
 
 from .conftest import Client, Start
 

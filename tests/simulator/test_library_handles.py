@@ -10,12 +10,11 @@ from typing import Any, Final
 import pytest
 from tests.simulator.conftest import Client, Start
 
-from quiesce.simulator.build import SOURCES
-from quiesce.simulator.elf_reading import read_defined_names
-from quiesce.simulator.flavours import COMPILERS, KNOWN
-from quiesce.simulator.known_functions import functions_of
-from quiesce.simulator.ledger import OF_LIBRARIES, Seen, Thing
-from quiesce.simulator.vendor_libraries import simulated_name
+from quiesce.simulator.runtime.build import SOURCES
+from quiesce.simulator.runtime.elf_reading import read_defined_names
+from quiesce.simulator.runtime.flavours import COMPILERS, KNOWN
+from quiesce.simulator.runtime.ledger import OF_LIBRARIES, Seen, Thing
+from quiesce.simulator.runtime.vendor_libraries import functions_of, simulated_name
 
 MIB: Final = 1 << 20
 

@@ -11,7 +11,7 @@ import pytest
 from tests.simulator.conftest import Compile
 from tests.simulator.programs import compile_client
 
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.runtime.elf_writing import StubFunction, StubLibrary, write_library
 
 OPENED = """
 #include <dlfcn.h>

@@ -9,7 +9,7 @@ import pytest
 from tests.simulator.conftest import Start
 from tests.simulator.test_library_handles import Handles
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 C2C, R2C, Z2Z = 0x29, 0x2A, 0x69
 INVALID_PLAN, ALLOC_FAILED, INVALID_TYPE, INVALID_VALUE, INVALID_SIZE = 1, 2, 3, 4, 8

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.elf_reading import Dependencies
-from quiesce.simulator.library_search import find_library, read_cache, system_libraries
+from quiesce.simulator.runtime.elf_reading import Dependencies, find_library, read_cache, system_libraries
 
 NO_FOLDERS = Dependencies("", (), (), ())
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.build import find_compiler
-from quiesce.simulator.elf_reading import read_dependencies
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.build import find_compiler
+from quiesce.simulator.runtime.elf_reading import read_dependencies
+from quiesce.simulator.runtime.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
 
 pytestmark = pytest.mark.usefixtures("library")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from tests.simulator.conftest import Client, MakeImage, Start
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 INVALID_VALUE, INVALID_IMAGE, INVALID_PTX, FILE_NOT_FOUND, INVALID_HANDLE, NOT_FOUND = 1, 200, 218, 301, 400, 500
 NOT_SUPPORTED = 801

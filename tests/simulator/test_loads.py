@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quiesce.simulator.loads import FILE_NAME, Load, Loaded, read_loads
+from quiesce.simulator.runtime.loads import FILE_NAME, Load, Loaded, read_loads
 
 
 def test_a_run_without_a_loader_that_listens_has_none(tmp_path: Path) -> None:

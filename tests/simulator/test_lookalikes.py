@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator import stubs
-from quiesce.simulator.cache import cache_folder
-from quiesce.simulator.command_lines import Command
-from quiesce.simulator.elf_reading import read_dependencies
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.lookalikes import write_lookalikes
+from quiesce.simulator.runtime import stubs
+from quiesce.simulator.runtime.cache import cache_folder
+from quiesce.simulator.runtime.clients import Command
+from quiesce.simulator.runtime.elf_reading import read_dependencies
+from quiesce.simulator.runtime.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.lookalikes import write_lookalikes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux")
 

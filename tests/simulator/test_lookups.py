@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
+from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind, read_refusals
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
 
 from .conftest import Compile
 

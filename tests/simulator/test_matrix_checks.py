@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.simulator.test_kernel_checks import MakeDevice
 
-from quiesce.program_rules import KERNELS_INSIDE
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.program_rules import KERNELS_INSIDE
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 DEVICE_BASE = 0x305A_C6E0_0000
 INVALID_VALUE, OUT_OF_MEMORY = 1, 2

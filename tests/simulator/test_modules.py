@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from tests.simulator.test_context import Dim3
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 PTX: Final = b".version 8.0\n.target sm_80\n.visible .entry scale(.param .u64 x) { ret; }\n"
 NAMES: Final = {"cuda:12": ("cuModule", "cuLaunchKernel"), "hip:7": ("hipModule", "hipModuleLaunchKernel")}

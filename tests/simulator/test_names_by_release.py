@@ -13,11 +13,11 @@ from typing import Final
 
 import pytest
 
-from quiesce.flavour import Flavour
-from quiesce.simulator.elf_reading import read_defined_names
-from quiesce.simulator.flavours import KNOWN, Simulated, parse_flavour
-from quiesce.simulator.known_functions import functions_of, releases_of_functions
-from quiesce.simulator.stubs import Simulator, write_stubs
+from quiesce.model.outcomes import Flavour
+from quiesce.simulator.runtime.elf_reading import read_defined_names
+from quiesce.simulator.runtime.flavours import KNOWN, Simulated, parse_flavour
+from quiesce.simulator.runtime.stubs import Simulator, write_stubs
+from quiesce.simulator.runtime.vendor_libraries import functions_of, releases_of_functions
 
 from .conftest import Run, Start
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from tests.simulator.conftest import Client, Start
 
-from quiesce.simulator.known_functions import functions_of
+from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 SUCCESS, UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND, INSUFFICIENT_SIZE = 0, 1, 2, 3, 6, 7
 VERSION_MISMATCH: Final = 25

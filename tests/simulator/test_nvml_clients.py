@@ -12,9 +12,9 @@ import pytest
 from tests.simulator.conftest import Compile
 from tests.simulator.test_layouts import folders
 
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
 
 NOT_SUPPORTED: Final = 3
 

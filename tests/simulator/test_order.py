@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.simulator.ledger import Flag, Seen, Thing
+from quiesce.simulator.runtime.ledger import Flag, Seen, Thing
 
 INVALID_VALUE, INVALID_HANDLE, NOT_READY, NOT_SUPPORTED = 1, 400, 600, 801
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

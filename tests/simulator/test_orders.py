@@ -9,9 +9,9 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.kernel_programs import INDEX
 
-from quiesce.findings import Finding
-from quiesce.program_rules import KERNELS_ANY_ORDER, KERNELS_INSIDE
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.findings import Finding
+from quiesce.model.program_rules import KERNELS_ANY_ORDER, KERNELS_INSIDE
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

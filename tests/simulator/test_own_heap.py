@@ -6,7 +6,7 @@ import ctypes
 from pathlib import Path
 
 from quiesce.leaks.memory import HEAP, HeapMeter
-from quiesce.simulator.build import COUNTED
+from quiesce.simulator.runtime.build import COUNTED
 
 from .conftest import Start
 

@@ -6,14 +6,14 @@ import os
 import subprocess
 import sys
 
-from quiesce.simulator.ledger import Thing
-from quiesce.simulator.own_machine import OwnMachine
+from quiesce.simulator.runtime.ledger import Thing
+from quiesce.simulator.runtime.own_machine import OwnMachine
 
 from .conftest import Start
 
 LATE = """
 import ctypes, sys
-from quiesce.simulator.own_machine import OwnMachine
+from quiesce.simulator.runtime.own_machine import OwnMachine
 own = OwnMachine()
 assert own.ledger() is None and own.stacks() is None and own.heap_bytes() == 0
 runtime = ctypes.CDLL(sys.argv[1])

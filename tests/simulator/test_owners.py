@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import Reach, open_ledger
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import Reach, open_ledger
 
 pytestmark = [
     pytest.mark.usefixtures("library"),

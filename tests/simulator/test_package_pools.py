@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.simulator.package_pools import POOLS_OFF, without_pools
+from quiesce.simulator.runtime.packages import POOLS_OFF, without_pools
 
 CUPY: Final = """
 class cuda:

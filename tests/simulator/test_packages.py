@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.packages import Package, owner_of
+from quiesce.simulator.runtime.packages import Package, owner_of
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from tests.simulator.conftest import Client, Start
 from tests.simulator.test_driver_contexts import STREAM, driver_names, places
 
-from quiesce.simulator.elf_reading import read_defined_names
-from quiesce.simulator.known_functions import functions_of
-from quiesce.simulator.ledger import Seen
+from quiesce.simulator.runtime.elf_reading import read_defined_names
+from quiesce.simulator.runtime.ledger import Seen
+from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 NOT_READY = 600
 SIZE: Final = 64

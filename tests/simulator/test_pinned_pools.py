@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.simulator.ledger import Flag, Seen, Thing
+from quiesce.simulator.runtime.ledger import Flag, Seen, Thing
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_DEVICE, NOT_SUPPORTED = 1, 2, 101, 801
 DEVICE, HOST, NODE, CURRENT_NODE = 1, 2, 3, 4

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from quiesce.errors import ConfigurationError
-from quiesce.simulator.ledger import Flag, Seen
+from quiesce.model.errors import ConfigurationError
+from quiesce.simulator.runtime.ledger import Flag, Seen
 
 OUT_OF_MEMORY = 2
 CHUNK = 32 << 20

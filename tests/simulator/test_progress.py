@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux")
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
-from quiesce.simulator.ledger import Seen, open_ledger
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import RECYCLING, MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import Seen, open_ledger
 
 KEPT: Final = 1024
 GIB: Final = 1 << 30

@@ -15,11 +15,11 @@ from tests.simulator.conftest import Compile
 from tests.simulator.linked_runtimes import NEWER, REAL_ANSWER, link, linkers, make_archive
 from tests.simulator.linked_runtimes import run as run_tool
 
-from quiesce.simulator.build import find_compiler
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
-from quiesce.simulator.loads import Load, Loaded
+from quiesce.simulator.runtime.build import find_compiler
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import open_ledger
+from quiesce.simulator.runtime.loads import Load, Loaded
 
 pytestmark = pytest.mark.usefixtures("library")
 

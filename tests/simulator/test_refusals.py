@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import Ended, MachineSettings, run_program
-from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
+from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind, read_refusals
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import Ended, MachineSettings, run_program
 
 from .programs import compile_client
 

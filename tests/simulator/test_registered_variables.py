@@ -12,7 +12,7 @@ from tests.simulator.conftest import Client, MakeImage, Start
 from tests.simulator.test_image_architectures import CUBIN, PTX, fatbin
 from tests.simulator.test_variables import bundle
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 INVALID_VALUE, INVALID_SYMBOL, NOT_SUPPORTED = 1, 13, 801
 TO_DEVICE, TO_HOST = 1, 2

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.simulator.kernel_programs import ADD, MakeDevice, entry, pointers_to
 
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.simulator.uncomputed import read_uncomputed
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.kernel_logs import read_uncomputed
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

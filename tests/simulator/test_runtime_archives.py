@@ -17,7 +17,7 @@ from tests.simulator.linked_runtimes import link, linkers, run
 from tests.simulator.test_redirection import MAIN as PROGRAM
 from tests.simulator.test_redirection import run as run_on_simulator
 
-from quiesce.simulator.loads import Loaded
+from quiesce.simulator.runtime.loads import Loaded
 
 _FOLDER: Final = os.environ.get("QUIESCE_RUNTIME_ARCHIVES", "")
 ARCHIVES: Final = sorted(Path(_FOLDER).glob("*/**/libcudart_static.a")) if _FOLDER else []

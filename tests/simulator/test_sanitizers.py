@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from quiesce.simulator.build import COUNTED, SOURCES, find_compiler
-from quiesce.simulator.ledger import open_ledger
+from quiesce.simulator.runtime.build import COUNTED, SOURCES, find_compiler
+from quiesce.simulator.runtime.ledger import open_ledger
 
 pytestmark = pytest.mark.skipif(not os.environ.get("QUIESCE_SANITIZERS"), reason="tox -e simulator-sanitizers runs it")
 

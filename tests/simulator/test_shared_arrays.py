@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 from tests.simulator.checked_kernels import Checked
 
-from quiesce.kernels.service import ALWAYS_TUNED_VARIABLE
-from quiesce.program_rules import KERNELS_INSIDE_SHARED
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.program_rules import KERNELS_INSIDE_SHARED
+from quiesce.simulator.kernels.server import ALWAYS_TUNED_VARIABLE
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 from tests.simulator.checked_kernels import Checked
 
-from quiesce.kinds import Kind
-from quiesce.program_rules import LANES_TAKE_PART
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.model.program_rules import LANES_TAKE_PART
+from quiesce.model.rules import Kind
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

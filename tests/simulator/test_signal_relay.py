@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from quiesce.simulator.signal_relay import SignalRelay
+from quiesce.simulator.runtime.processes import SignalRelay
 
 _ECHO = "echo ready; while read -r line; do echo $line; done"
 

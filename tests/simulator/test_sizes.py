@@ -12,7 +12,7 @@ import pytest
 from tests.simulator.conftest import Compile, Run
 from tests.simulator.test_driver import Driver
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 GIB: Final = 1 << 30
 SIZES: Final = (2 * GIB, 4 * GIB, 16 * GIB)
@@ -35,10 +35,10 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long target
 """A kernel that moves at most 1,000 bytes a call."""
 CLIENT: Final = """
 import ctypes, mmap, sys
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings
-from quiesce.simulator.ledger import Seen
-from quiesce.simulator.machine import Machine
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings
+from quiesce.simulator.runtime.ledger import Seen
+from quiesce.simulator.runtime.machine import Machine
 
 PAGE, SIZE = mmap.PAGESIZE, 3 * mmap.PAGESIZE
 machine = Machine(MachineSettings(parse_flavour("cuda:12"), "eager", 0, {}))

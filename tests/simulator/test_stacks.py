@@ -12,13 +12,13 @@ from typing import Any, Final
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import QuiesceError
-from quiesce.simulator import stacks as reader
-from quiesce.simulator.build import SOURCES, find_compiler
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import LiveThing, Record, Seen, open_ledger
-from quiesce.simulator.stacks import CallStack, CallStacks, open_stacks
+from quiesce.model.errors import QuiesceError
+from quiesce.simulator.runtime import stacks as reader
+from quiesce.simulator.runtime.build import SOURCES, find_compiler
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import LiveThing, Record, Seen, open_ledger
+from quiesce.simulator.runtime.stacks import CallStack, CallStacks, open_stacks
 
 pytestmark = pytest.mark.usefixtures("library")
 

@@ -9,13 +9,13 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 from tests.simulator.kernel_programs import INDEX, TO_DEVICE, TO_HOST
 
-from quiesce.amounts import bytes_in_words
-from quiesce.kernels.service import ALWAYS_TUNED_VARIABLE
-from quiesce.kinds import Kind
-from quiesce.program_rules import BARRIERS_SAME, COPIES_READ_WRITTEN, KERNELS_READ_WRITTEN
-from quiesce.simulator.kernel_compiler import kernels_can_run
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import Judgement, judge
+from quiesce.model.program_rules import BARRIERS_SAME, COPIES_READ_WRITTEN, KERNELS_READ_WRITTEN
+from quiesce.model.rules import Kind
+from quiesce.model.wording import bytes_in_words
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import Judgement, judge
+from quiesce.simulator.kernels.server import ALWAYS_TUNED_VARIABLE
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from tests.simulator.conftest import Compile, Run
 
-from quiesce.errors import ConfigurationError, UnreadableObject
-from quiesce.simulator.elf_reading import Tag, read_undefined
-from quiesce.simulator.elf_writing import StubFunction, StubLibrary, write_library
-from quiesce.simulator.known_functions import functions_of
-from quiesce.simulator.stubs import Process, Simulator, Stubs, gpu_modules, stubs_needed, write_stubs
+from quiesce.model.errors import ConfigurationError, UnreadableObject
+from quiesce.simulator.runtime.elf_reading import Tag, read_undefined
+from quiesce.simulator.runtime.elf_writing import StubFunction, StubLibrary, write_library
+from quiesce.simulator.runtime.stubs import Process, Simulator, Stubs, gpu_modules, stubs_needed, write_stubs
+from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 PROGRAM = Path(sys.executable)
 SHARED = ("-shared", "-fPIC")

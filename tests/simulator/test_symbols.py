@@ -7,7 +7,7 @@ import ctypes
 import pytest
 from tests.simulator.conftest import Start
 
-from quiesce.simulator.ledger import Seen
+from quiesce.simulator.runtime.ledger import Seen
 
 TO_DEVICE, TO_HOST = 1, 2
 INVALID_VALUE, INVALID_SYMBOL = 1, 13

@@ -24,14 +24,14 @@ from tests.simulator.textures import (
     view,
 )
 
-from quiesce.program_rules import (
+from quiesce.model.program_rules import (
     KERNELS_INSIDE_SURFACES,
     KERNELS_NOT_FREED,
     KERNELS_READ_WRITTEN,
     KERNELS_TEXTURES,
     ORDERED,
 )
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from quiesce.program_rules import COPIES_DIRECTED
-from quiesce.simulator.ledger import Seen
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.model.program_rules import COPIES_DIRECTED
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.ledger import Seen
 
 SIZE = 64
 ANY_DIRECTION = 4

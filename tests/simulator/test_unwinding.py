@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
-from quiesce.simulator.stacks import open_stacks
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import open_ledger
+from quiesce.simulator.runtime.stacks import open_stacks
 
 pytestmark = pytest.mark.usefixtures("library")
 

@@ -12,11 +12,11 @@ import pytest
 from tests.simulator.conftest import Client, Start
 from tests.simulator.programs import compile_client
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import Seen, Thing, open_ledger
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import Seen, Thing, open_ledger
 
 NO_DESTRUCTOR_SYNC, MOVE = 1, 1
 INVALID_VALUE, ILLEGAL_STATE, NOT_PERMITTED, UPDATE_FAILURE = 1, 401, 800, 910

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.simulator.build import build_library
+from quiesce.simulator.runtime.build import build_library
 
 INVALID_VALUE, INVALID_HANDLE, NOT_READY = 1, 400, 600
 GREATER_OR_EQUAL, EQUAL, AND, NOR = range(4)

@@ -12,7 +12,7 @@ import pytest
 from tests.simulator.conftest import Client, MakeImage, Start
 from tests.simulator.test_symbols import SIZE, registered
 
-from quiesce.simulator.ledger import Seen, Thing
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_SYMBOL, INVALID_HANDLE, NOT_FOUND = 1, 2, 13, 400, 500
 NOT_SUPPORTED, CAPTURE_UNSUPPORTED = 801, 900

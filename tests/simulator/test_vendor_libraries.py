@@ -6,7 +6,15 @@ import re
 
 import pytest
 
-from quiesce.simulator.vendor_libraries import FAMILIES, NOT_SIMULATED, Family, answer, family_of, owns, simulated_name
+from quiesce.simulator.runtime.vendor_libraries import (
+    FAMILIES,
+    NOT_SIMULATED,
+    Family,
+    answer,
+    family_of,
+    owns,
+    simulated_name,
+)
 
 VENDORS = """
 libcudart.so.12 libcuda.so.1 libcublasLt.so.12 libcudnn_ops_infer.so.8 libnvrtc-builtins.so.12.4 libnccl.so.2

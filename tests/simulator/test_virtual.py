@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.simulator.ledger import Seen, Thing
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.ledger import Seen, Thing
 
 GRANULE: Final = 2 << 20
 OK, INVALID_VALUE, OUT_OF_MEMORY, INVALID_DEVICE, NOT_SUPPORTED = 0, 1, 2, 101, 801

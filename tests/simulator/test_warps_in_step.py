@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.simulator.kernel_programs import HEADER, INDEX, Device, entry
 
-from quiesce.simulator.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
@@ -69,9 +69,9 @@ def test_the_last_warp_of_a_reduction_reads_volatile_memory(device: Callable[...
 
 
 def steps(body: str, before: str = "") -> int:
-    from quiesce.kernels.ptx.module import Module
-    from quiesce.kernels.translation.in_step import with_steps
-    from quiesce.kernels.translation.program import Program
+    from quiesce.simulator.kernels.ptx.module import Module
+    from quiesce.simulator.kernels.translation.program import Program
+    from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
 
     start = INDEX + "ld.param.u64 %rd1, [to];\nadd.u64 %rd1, %rd1, %rd9;\n"
     text = HEADER + before + entry("work", ".param .u64 to", start + body)

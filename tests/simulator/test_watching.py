@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.watching import Between, RemoteWatch, Watch
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.watching import Between, RemoteWatch, Watch
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
 
 from .conftest import Client, Start
 from .programs import compile_client

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from quiesce.backend import Context, DeviceProfile
-from quiesce.operations import MemoryKind
-from quiesce.reference.calls import MemoryExhausted
-from quiesce.reference.machine import Machine
-from quiesce.reference.objects import Block, Stream
-from quiesce.reference.parts import Parts
-from quiesce.reference.pinned_pool import PinnedPool
-from quiesce.reference.pool import CachingPool
+from quiesce.allocators.reference.ledger import MemoryExhausted
+from quiesce.allocators.reference.machine import Machine
+from quiesce.allocators.reference.objects import Block, Stream
+from quiesce.allocators.reference.pinned_pool import PinnedPool
+from quiesce.allocators.reference.pool import CachingPool
+from quiesce.allocators.reference.world import Parts
+from quiesce.model.backend import Context, DeviceProfile
+from quiesce.model.operations import MemoryKind
 
 _ENOUGH_BYTES: Final = 1 << 40
 

@@ -13,7 +13,7 @@ upstream = "NVIDIA/cccl#4222"
 cases    = ["pool/squeeze_before_out_of_memory", "controls/zero_size_and_one_byte"]
 
 [run]
-command = ["{python}", "-m", "quiesce.serving", "{version}"]
+command = ["{python}", "-m", "quiesce.backends.serving", "{version}"]
 
 [generated]
 operations = 0

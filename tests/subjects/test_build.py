@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import BackendUnavailable, ConfigurationError, SubjectNotBuilt
+from quiesce.model.errors import BackendUnavailable, ConfigurationError, SubjectNotBuilt
 from quiesce.subjects.build import build
 from quiesce.subjects.parser import read_manifest
 from quiesce.subjects.row import rows_of, run_row

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import ConfigurationError
+from quiesce.model.errors import ConfigurationError
 from quiesce.subjects.catalogue import find_subjects
 
 Write = Callable[..., Path]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import SubjectNotBuilt
+from quiesce.model.errors import SubjectNotBuilt
 from quiesce.subjects.commands import perform
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.backend import Backend, BackendFault, DeviceProfile
-from quiesce.contract import IN_PROTOCOL, SURVIVES
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import find_compiler, require_platform
+from quiesce.model.backend import Backend, BackendFault, DeviceProfile
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.rules import IN_PROTOCOL, SURVIVES
+from quiesce.simulator.runtime.build import find_compiler, require_platform
 from quiesce.subjects.build import Built
 from quiesce.subjects.driver import open_driver
 from quiesce.subjects.manifest import Run, Subject
@@ -53,7 +53,7 @@ def subject(write_subject: Write) -> Subject:
 
 
 def test_it_has_the_name_that_it_gives_itself(subject: Subject) -> None:
-    with driver(subject, sys.executable, "-m", "quiesce.serving", "reference") as opened:
+    with driver(subject, sys.executable, "-m", "quiesce.backends.serving", "reference") as opened:
         assert opened.describe().name == "reference"
 
 

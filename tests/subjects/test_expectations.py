@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from quiesce.execution import KNOWN_STILL_THERE
-from quiesce.findings import Finding
-from quiesce.results import Result, Verdict
-from quiesce.subjects.expectations import hold_to
+from quiesce.allocators.execution import KNOWN_STILL_THERE
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
 from quiesce.subjects.manifest import Expectation
+from quiesce.subjects.row import hold_to
 
 NUMBER = "owner/project#1"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from quiesce.allocators.cases.catalogue import load
+from quiesce.allocators.execution import run_case
 from quiesce.backends.command import CommandBackend
-from quiesce.cases.catalogue import load
-from quiesce.execution import run_case
-from quiesce.results import Verdict
+from quiesce.model.results import Verdict
 
 pytestmark = pytest.mark.long
 

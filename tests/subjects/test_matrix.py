@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.findings import Finding
-from quiesce.results import Result, Verdict
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
 from quiesce.subjects.manifest import Release, Subject, SubjectKind
 from quiesce.subjects.matrix import Matrix
 from quiesce.subjects.parser import read_manifest

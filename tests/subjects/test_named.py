@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from tests.subjects.conftest import GREEN, MANIFEST, RED
 
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.execution import run_case
 from quiesce.backends.registry import (
     Lack,
     Unusable,
@@ -18,10 +20,8 @@ from quiesce.backends.registry import (
     load_backend,
     probe_backend,
 )
-from quiesce.cases.parser import parse_text
-from quiesce.errors import BackendUnavailable, ConfigurationError
-from quiesce.execution import run_case
-from quiesce.results import Verdict
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.results import Verdict
 from quiesce.subjects.named import find_row
 
 Write = Callable[..., Path]
@@ -190,7 +190,7 @@ def test_what_the_machine_lacks_and_what_is_not_built_make_it_unavailable(
 
 def test_one_that_says_no_hello_is_no_backend(write_subject: Write) -> None:
     write_subject(
-        MANIFEST.replace('"-m", "quiesce.serving", "{version}"', '"-c", "import sys; sys.exit(\'no memory\')"')
+        MANIFEST.replace('"-m", "quiesce.backends.serving", "{version}"', '"-c", "import sys; sys.exit(\'no memory\')"')
     )
     with pytest.raises(BackendUnavailable, match=r"no memory; see quiesce subjects host/example --version reference"):
         load_backend(f"subject:example@{GREEN}").describe()

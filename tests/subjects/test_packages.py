@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import SubjectNotBuilt
-from quiesce.subjects.build import build
-from quiesce.subjects.packages import fetch
+from quiesce.model.errors import SubjectNotBuilt
+from quiesce.subjects.build import build, fetch
 from quiesce.subjects.parser import read_manifest
 
 Write = Callable[..., Path]
@@ -65,7 +64,7 @@ def test_an_environment_has_its_packages_and_quiesce_and_nothing_else(wheels: st
     subject = read_manifest(write_subject(MANIFEST.format(kind="environment", wheel=wheels)) / "subject.toml")
     built = build(subject, subject.release("1.0"))
     code = """
-import importlib.util, sys, tiny_pool, quiesce.serving
+import importlib.util, sys, tiny_pool, quiesce.backends.serving
 from quiesce.backends.registry import backend_names
 print(tiny_pool.VERSION, "reference" in backend_names(), importlib.util.find_spec("pytest"))
 """

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import ConfigurationError
+from quiesce.model.errors import ConfigurationError
+from quiesce.simulator.judge.conditions import AtExit
 from quiesce.subjects.manifest import Expectation, PackageKind, SubjectKind, Variant
 from quiesce.subjects.parser import read_manifest
-from quiesce.traces.at_exit import AtExit
 
 Write = Callable[..., Path]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import BackendUnavailable
-from quiesce.results import Result, Verdict
-from quiesce.simulator.build import find_compiler, require_platform
-from quiesce.simulator.flavours import parse_flavour
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.results import Result, Verdict
+from quiesce.simulator.runtime.build import find_compiler, require_platform
+from quiesce.simulator.runtime.flavours import parse_flavour
 from quiesce.subjects.build import Built
 from quiesce.subjects.manifest import Program
 from quiesce.subjects.programs import ENDS, SUCCEEDS, run_judged

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.subjects.conftest import GREEN, MANIFEST, RED
 
-from quiesce.errors import ConfigurationError
-from quiesce.execution import KNOWN_STILL_THERE
-from quiesce.results import Verdict
+from quiesce.allocators.execution import KNOWN_STILL_THERE
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.results import Verdict
 from quiesce.subjects.build import build
 from quiesce.subjects.manifest import Subject
 from quiesce.subjects.parser import read_manifest
@@ -90,7 +90,9 @@ def test_a_pattern_without_a_case_is_named(write_subject: Write) -> None:
 
 
 def test_a_driver_that_dies_at_once_is_a_finding_with_its_words(write_subject: Write) -> None:
-    manifest = MANIFEST.replace('"-m", "quiesce.serving", "{version}"', """"-c", "raise SystemExit('too old')\"""")
+    manifest = MANIFEST.replace(
+        '"-m", "quiesce.backends.serving", "{version}"', """"-c", "raise SystemExit('too old')\""""
+    )
     subject = read_manifest(write_subject(manifest) / "subject.toml")
     results = run(subject, GREEN).results
     assert {each.verdict for each in results} == {Verdict.FAILED}

@@ -29,7 +29,7 @@ def test_a_killed_run_leaves_no_process_behind(write_subject: Write, tmp_path: P
     told = tmp_path / "told"
     os.mkfifo(told)
     command = f'["{{python}}", "{{source}}/stuck.py", "{told}", "--variant"]'
-    manifest = MANIFEST.replace('["{python}", "-m", "quiesce.serving", "{version}"]', command)
+    manifest = MANIFEST.replace('["{python}", "-m", "quiesce.backends.serving", "{version}"]', command)
     folder = write_subject(manifest, stuck__py=STUCK)
     words = [sys.executable, "-m", "quiesce.cli.main", "subjects", str(folder), "--jobs", "1"]
     environment = {**os.environ, "QUIESCE_CACHE": str(tmp_path / "other")}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
+from quiesce.model.errors import BackendUnavailable
+from quiesce.subjects.build import require, states
 from quiesce.subjects.manifest import Needs
-from quiesce.subjects.tools import require, states
 
 
 @pytest.mark.parametrize(

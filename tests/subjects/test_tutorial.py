@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.results import Verdict
+from quiesce.model.results import Verdict
 from quiesce.subjects.build import build
 from quiesce.subjects.parser import read_manifest
 from quiesce.subjects.row import rows_of, run_row

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.errors import ConfigurationError
-from quiesce.subjects.words import replace_in_values, replace_words
+from quiesce.model.errors import ConfigurationError
+from quiesce.subjects.commands import replace_in_values, replace_words
 
 
 def test_words_are_replaced_wherever_they_stand() -> None:

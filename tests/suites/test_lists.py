@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.suites.suites import read_suite, suite_names
 
-from quiesce.program_rules import RULES
+from quiesce.model.program_rules import RULES
 
 
 @pytest.mark.parametrize("name", suite_names())

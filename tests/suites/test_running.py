@@ -12,8 +12,8 @@ from tests.suites.choices import WHOLE, Choice, Shard, read_shard
 from tests.suites.running import Part, run_part
 from tests.suites.suites import Fault, Found, Suite, read_suite, suite_names
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library
 
 TESTS: Final = """
 import ctypes, os, signal

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce import operations as ops
-from quiesce.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
+from quiesce.allocators.cases.parser import parse_text
+from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.sweep import RESULTS_MAX, Swept, sweep
+from quiesce.allocators.sweep.sweep import PROGRAMS, Program
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
-from quiesce.cases.parser import parse_text
-from quiesce.cases.writer import write_case
-from quiesce.execution import run_case
-from quiesce.gauges import Readings
-from quiesce.operations import Operation
-from quiesce.outcomes import Allocated, OutOfMemory, Rejected
-from quiesce.results import Verdict
-from quiesce.sweep import RESULTS_MAX, Swept, sweep
-from quiesce.sweep.programs import PROGRAMS, Program
+from quiesce.model import operations as ops
+from quiesce.model.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
+from quiesce.model.gauges import Readings
+from quiesce.model.operations import Operation
+from quiesce.model.outcomes import Allocated, OutOfMemory, Rejected
+from quiesce.model.results import Verdict
 
 
 def swept(backend: Backend) -> list[Swept]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Final
 
-from quiesce.simulator.ledger import Flag, LiveThing, Reach, Record, Seen, Thing
+from quiesce.simulator.runtime.ledger import Flag, LiveThing, Reach, Record, Seen, Thing
 
 _NUMBERS: Final = itertools.count(1)
 _EMPTY: Final = Record(0, Seen.NOTHING, Thing.NONE, 0, 0, "", Flag(0), 0, 0, 0, 0, 0, 0)

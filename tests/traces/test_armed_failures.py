@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.simulator.ledger import CALL_KINDS
-from quiesce.traces.armed_failures import Met, never_happened
+from quiesce.simulator.judge.unchecked import Met, never_happened
+from quiesce.simulator.runtime.ledger import CALL_KINDS
 
 
 def met(**counts: tuple[int, int]) -> Met:

@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import BackendUnavailable
-from quiesce.findings import CallSite, Finding
-from quiesce.simulator.build import build_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
-from quiesce.simulator.stacks import open_stacks
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.bounding import SHOWN_MAX, bounded, left_out
-from quiesce.traces.causes import CAUSES_MAX, Causes
-from quiesce.traces.judgement import judge
-from quiesce.traces.origins import Origins
-from quiesce.traces.watching import Watch
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.findings import CallSite, Finding
+from quiesce.simulator.judge.causes import CAUSES_MAX, SHOWN_MAX, Causes, bounded, left_out
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.judge.origins import Origins
+from quiesce.simulator.judge.watching import Watch
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import open_ledger
+from quiesce.simulator.runtime.stacks import open_stacks
 
 FUNCTIONS = """
 __attribute__((noinline)) void first(void *p) { cudaMemset(p, 0, 4); __asm__ volatile(""); }

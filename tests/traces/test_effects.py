@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.simulator.build import build_library
-from quiesce.simulator.elf_reading import read_defined_names
-from quiesce.simulator.known_functions import functions_of
-from quiesce.traces.effects import Effect, effect_of, effects_missing
+from quiesce.simulator.judge.unchecked import Effect, effect_of, effects_missing
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.elf_reading import read_defined_names
+from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 
 @pytest.mark.parametrize(

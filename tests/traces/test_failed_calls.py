@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library
-from quiesce.simulator.failed_calls import FailureLog, LoggedFailure
-from quiesce.traces.failed_calls import failures_of, last_refusal, needless, unsurvived
-from quiesce.traces.known_errors import KnownError
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.judge.failed_calls import failures_of, last_refusal, needless, unsurvived
+from quiesce.simulator.judge.known_errors import KnownError
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.failed_calls import FailureLog, LoggedFailure
 
 IGNORED = LoggedFailure("cudaMemcpyAsync", 1, 3, 2, 7, 0, is_injected=False, is_afterwards=False)
 NOTICED = replace(IGNORED, function="cudaMemset", unnoticed=0, number=5)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 import quiesce
-from quiesce.findings import SHUTDOWN, Frame
-from quiesce.simulator.code_places import CodePlaces
-from quiesce.simulator.stacks import CallStack
-from quiesce.traces.folding import frames_of, scripts_of
-from quiesce.traces.makers import made_at
+from quiesce.model.findings import SHUTDOWN, Frame
+from quiesce.simulator.judge.call_stacks import frames_of, made_at, scripts_of
+from quiesce.simulator.runtime.stacks import CallStack, CodePlaces
 
 SITE = "/venv/lib/python3.11/site-packages"
 

@@ -11,11 +11,11 @@ from types import ModuleType
 import pytest
 from tests.traces.test_native_reports import REPORTS, judged
 
-from quiesce.traces import leak_sanitizer, msvc_dump, valgrind_xml
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.bounding import SHOWN_MAX
-from quiesce.traces.native_judgement import judge_report
-from quiesce.traces.native_leaks import UnreadableReport
+from quiesce.simulator.judge.causes import SHOWN_MAX
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.leak_checkers import msvc, sanitizers, valgrind
+from quiesce.simulator.judge.leak_checkers.judgement import judge_report
+from quiesce.simulator.judge.leak_checkers.report import UnreadableReport
 
 BEGIN = "==1==ERROR: LeakSanitizer: detected memory leaks\n"
 LEAK = "Direct leak of 8 byte(s) in 1 object(s) allocated from:\n    #0 0x1 in malloc a.c:1\n    #1 0x2 in f a.c:2\n\n"
@@ -109,7 +109,7 @@ def test_bytes_of_chance_are_refused_or_read(seed: int, tmp_path: Path) -> None:
         for _ in range(20):
             damaged[chance.randrange(len(damaged))] = chance.randrange(256)
         path.write_bytes(damaged)
-        for each in (valgrind_xml.FORMAT, leak_sanitizer.FORMAT, msvc_dump.FORMAT):
+        for each in (valgrind.FORMAT, sanitizers.FORMAT, msvc.FORMAT):
             with contextlib.suppress(UnreadableReport):
                 judge_report(each.records(str(path)), AtExit.ALL)
 
@@ -146,16 +146,16 @@ def test_a_line_without_an_end_is_read_in_pieces(tmp_path: Path) -> None:
     assert finding.line == 3
 
 
-@pytest.mark.parametrize("module", [valgrind_xml, leak_sanitizer, msvc_dump])
+@pytest.mark.parametrize("module", [valgrind, sanitizers, msvc])
 def test_more_records_than_anybody_reads_are_refused(
     module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RECORDS_MAX", 3)
     dump = "".join(f"a.cpp({line}) : {{1}} normal block at 0x10, 8 bytes long.\n" for line in range(4))
     texts = {
-        valgrind_xml: f"<valgrindoutput>{XML_LEAK.format(8) * 4}</valgrindoutput>",
-        leak_sanitizer: BEGIN + LEAK * 4 + END.format(32, 4),
-        msvc_dump: f"Detected memory leaks!\n{dump}Object dump complete.\n",
+        valgrind: f"<valgrindoutput>{XML_LEAK.format(8) * 4}</valgrindoutput>",
+        sanitizers: BEGIN + LEAK * 4 + END.format(32, 4),
+        msvc: f"Detected memory leaks!\n{dump}Object dump complete.\n",
     }
     path = tmp_path / "report"
     path.write_text(texts[module], encoding="utf-8")

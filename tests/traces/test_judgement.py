@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import BackendUnavailable
-from quiesce.findings import Finding
-from quiesce.simulator.build import build_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.bounding import SHOWN_MAX
-from quiesce.traces.judgement import Judgement, judge
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.findings import Finding
+from quiesce.simulator.judge.causes import SHOWN_MAX
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import Judgement, judge
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import open_ledger
 
 BEGIN = """
     void *p, *q, *s, *t, *e;

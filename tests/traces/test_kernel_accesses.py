@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.findings import Finding
-from quiesce.kinds import Kind
-from quiesce.simulator.access_log import LoggedAccess, OtherAccess, Place
-from quiesce.simulator.ledger import OF_KERNELS, Flag, Seen, Thing
-from quiesce.traces.kernel_accesses import needs_more, wrong_access
+from quiesce.model.findings import Finding
+from quiesce.model.rules import Kind
+from quiesce.simulator.judge.kernel_accesses import needs_more, wrong_access
+from quiesce.simulator.runtime.kernel_logs import LoggedAccess, OtherAccess, Place
+from quiesce.simulator.runtime.ledger import OF_KERNELS, Flag, Seen, Thing
 
 from .records import record
 

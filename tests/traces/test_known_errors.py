@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.errors import ConfigurationError
-from quiesce.findings import Frame
-from quiesce.traces.known_errors import KnownError, read_known_errors
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.findings import Frame
+from quiesce.simulator.judge.known_errors import KnownError, read_known_errors
 
 FRAMES = (Frame("fill", "/srv/src/pool.cpp", 41), Frame("main", "/srv/src/main.cpp", 9))
 

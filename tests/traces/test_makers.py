@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.findings import Frame
-from quiesce.traces.makers import CALLERS_MAX, made_at
+from quiesce.model.findings import Frame
+from quiesce.simulator.judge.call_stacks import CALLERS_MAX, made_at
 
 MALLOC = Frame("malloc", "train.py", 4)
 LIBRARY = Frame("empty", "/venv/lib/python3.11/site-packages/cupy/basic.py", 22)

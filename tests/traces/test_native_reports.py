@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.findings import Finding, Grade
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import Judgement
-from quiesce.traces.native_formats import detect
-from quiesce.traces.native_judgement import judge_report
+from quiesce.model.findings import Finding, Grade
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import Judgement
+from quiesce.simulator.judge.leak_checkers.judgement import detect, judge_report
 
 REPORTS = Path(__file__).parent / "reports"
 LOST = ["1 byte in 1 block", "24 bytes in 1 block", "40 bytes in 1 block", "648 bytes in 3 blocks"]

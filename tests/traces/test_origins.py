@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import BackendUnavailable
-from quiesce.findings import Finding
-from quiesce.simulator.build import build_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
-from quiesce.simulator.stacks import open_stacks
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.findings import Finding
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import open_ledger
+from quiesce.simulator.runtime.stacks import open_stacks
 
 FUNCTIONS = """
 __attribute__((noinline)) void *make(void) { void *p; cudaMalloc(&p, 64); __asm__ volatile(""); return p; }

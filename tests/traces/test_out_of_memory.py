@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import BackendUnavailable
-from quiesce.program_run import OutOfMemory
-from quiesce.reporting.out_of_memory_record import out_of_memory_from, out_of_memory_record
-from quiesce.simulator.build import build_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import open_ledger
-from quiesce.simulator.stacks import open_stacks
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
-from quiesce.traces.out_of_memory import lines_of
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.program_run import OutOfMemory
+from quiesce.reporting.program_record import out_of_memory_from, out_of_memory_record
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.judge.memory_use import lines_of
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import open_ledger
+from quiesce.simulator.runtime.stacks import open_stacks
 
 MIB = 1 << 20
 MAKERS = """

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.main import main
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.build import build_library, find_compiler
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.build import build_library, find_compiler
 
 BEGIN = """
 import ctypes

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from tests.simulator.programs import compile_client
 
-from quiesce.errors import BackendUnavailable
-from quiesce.program_run import Conditions, FailedCalls, MemorySeries, ProgramRun
-from quiesce.simulator.build import build_library
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.launch import MachineSettings, run_program
-from quiesce.simulator.ledger import Flag, Record, Seen, Thing, open_ledger
-from quiesce.simulator.stacks import open_stacks
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.bounding import SHOWN_MAX
-from quiesce.traces.judgement import judge
-from quiesce.traces.memory_history import PARTS_MAX, SERIES_MAX, MemoryRecorder
-from quiesce.traces.program import describe_program
-from quiesce.traces.wording import Sentences
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.program_run import Conditions, FailedCalls, MemorySeries, ProgramRun
+from quiesce.simulator.judge.causes import SHOWN_MAX
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.judge.memory_use import PARTS_MAX, SERIES_MAX, MemoryRecorder
+from quiesce.simulator.judge.program import describe_program
+from quiesce.simulator.judge.wording import Sentences
+from quiesce.simulator.runtime.build import build_library
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing, open_ledger
+from quiesce.simulator.runtime.stacks import open_stacks
 
 CONDITIONS = Conditions("./client", "cuda:12", "eager", 0, "eager", "lost", 1, 1 << 34)
 

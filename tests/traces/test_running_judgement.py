@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 import pytest
 
-from quiesce.findings import CallSite, Finding, Frame, Quotation
-from quiesce.flavour import Flavour
-from quiesce.kinds import Kind
-from quiesce.simulator.ledger import Reach, Record, Seen, Thing
-from quiesce.traces.judgement import RunningJudgement
-from quiesce.traces.watching import Between, between_from
+from quiesce.model.findings import CallSite, Finding, Frame, Quotation
+from quiesce.model.outcomes import Flavour
+from quiesce.model.rules import Kind
+from quiesce.simulator.judge.judgement import RunningJudgement
+from quiesce.simulator.judge.watching import Between, between_from
+from quiesce.simulator.runtime.ledger import Reach, Record, Seen, Thing
 
 from .records import live, record
 

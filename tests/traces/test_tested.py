@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.simulator.ledger import Flag, Record, Seen, Thing
-from quiesce.simulator.loads import Load, Loaded
-from quiesce.simulator.packages import Package
-from quiesce.simulator.refusals import Refusal, RefusalKind
-from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside
+from quiesce.simulator.judge.verdicts import Use, causes_of, never_called, untested, untested_beside
+from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing
+from quiesce.simulator.runtime.loads import Load, Loaded
+from quiesce.simulator.runtime.packages import Package
 
 CUDA = parse_flavour("cuda:12")
 TABLE = Refusal(RefusalKind.NOT_SIMULATED, "cuGetExportTable", 801, "/s/xgboost/lib/libxgboost.so")

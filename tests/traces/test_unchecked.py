@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from quiesce.simulator.uncomputed import Uncomputed
-from quiesce.traces.unchecked import functions_missing, kernels_unchecked, kernels_uncomputed, kernels_unfinished
+from quiesce.simulator.judge.unchecked import (
+    functions_missing,
+    kernels_unchecked,
+    kernels_uncomputed,
+    kernels_unfinished,
+)
+from quiesce.simulator.runtime.kernel_logs import Uncomputed
 
 
 def test_kernels_that_did_not_run_are_told() -> None:

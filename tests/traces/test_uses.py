@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from quiesce.oracle.clocks import Clock, HappensBefore, StreamState
-from quiesce.simulator.ledger import Flag, Record, Seen, Thing
-from quiesce.simulator.touched_log import Touch
-from quiesce.traces.uses import Use, Uses
+from quiesce.allocators.oracle.clocks import Clock, HappensBefore, StreamState
+from quiesce.simulator.judge.races import Use, Uses
+from quiesce.simulator.runtime.kernel_logs import Touch
+from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing
 
 
 @dataclass(frozen=True)

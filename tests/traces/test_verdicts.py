@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.findings import Finding
-from quiesce.results import Verdict
-from quiesce.simulator.flavours import parse_flavour
-from quiesce.traces.tested import Untested
-from quiesce.traces.verdicts import Process, results_of
+from quiesce.model.findings import Finding
+from quiesce.model.results import Verdict
+from quiesce.simulator.judge.verdicts import Process, Untested, results_of
+from quiesce.simulator.runtime.flavours import parse_flavour
 
 CUDA = parse_flavour("cuda:12")
 TESTED = Process((), 5, None)

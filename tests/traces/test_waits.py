@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.backend import DeviceProfile, Flavour
 from quiesce.backends.simulated import SimulatedContext, Simulator
-from quiesce.errors import BackendUnavailable
-from quiesce.requests import parse_request
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
+from quiesce.model.backend import DeviceProfile, Flavour
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.requests import parse_request
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
 
 BEGIN = ("s = create stream", "e = create event", "launch on s", "record event e on s")
 

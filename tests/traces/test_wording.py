@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.simulator.ledger import OF_KERNELS, Flag, Seen, Thing
-from quiesce.traces.wording import Place, Sentences, addresses_of
+from quiesce.simulator.judge.wording import Place, Sentences, addresses_of
+from quiesce.simulator.runtime.ledger import OF_KERNELS, Flag, Seen, Thing
 
 from .records import record
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from quiesce.amounts import bytes_in_words
-from quiesce.backend import BackendFault
-from quiesce.errors import BackendUnavailable
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
-from quiesce.operations import MemoryKind
+from quiesce.model.backend import BackendFault
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
+from quiesce.model.operations import MemoryKind
+from quiesce.model.wording import bytes_in_words
 
 _POINTER_BYTES: Final = ctypes.sizeof(ctypes.c_void_p)
 
@@ -68,7 +68,7 @@ def identify_provider() -> Provider:
 
     glibc aligns every block to two words (glibc manual, "Aligned Memory Blocks"). From a heap that ``LD_PRELOAD``
     put in front one word is expected: C promises no more to the smallest requests. Raises
-    :class:`quiesce.errors.BackendUnavailable` where the C library is not glibc.
+    :class:`BackendUnavailable` where the C library is not glibc.
     """
     try:
         glibc = os.confstr("CS_GNU_LIBC_VERSION")
@@ -143,7 +143,7 @@ class CHeap:
     def allocate(self, size_bytes: int, alignment_bytes: int | None, kind: MemoryKind) -> int | None:
         """Ask for a block; return its address, or None when it was refused.
 
-        Raises :class:`quiesce.backend.BackendFault` when the heap hands out what it had handed out before.
+        Raises :class:`quiesce.model.backend.BackendFault` when the heap hands out what it had handed out before.
         """
         self._calls += 1
         if alignment_bytes is None:
@@ -167,7 +167,7 @@ class CHeap:
     def free(self, address: int) -> None:
         """Give a block back.
 
-        Raises :class:`quiesce.backend.BackendFault` for an address that is not held: glibc would end the process.
+        Raises :class:`quiesce.model.backend.BackendFault` for an address that is not held: glibc would end the process.
         """
         record = self._held.pop(address, None)
         if record is None:

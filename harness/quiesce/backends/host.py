@@ -8,6 +8,9 @@ What it does not offer, and why: streams and events, since everything it does is
 since it caches nothing (the C library does, and what it gives back to the system can't be told from what the
 interpreter's own blocks gave back); pinned and managed memory, which a C heap does not have.
 
+The C heap has no capacity of its own either: Linux promises more memory than there is. So :class:`LimitingContext`
+refuses what goes beyond the profile's capacity, on the very request that asks for too much.
+
 A block's edges are filled when it is made and checked when it is used or freed, so damage by anybody in the
 process is found; damaged blocks are never freed, because glibc ends the process when it meets a damaged chunk.
 """
@@ -17,11 +20,11 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.amounts import bytes_in_words
-from quiesce.backend import (
+from quiesce.backends.c_heap import CHeap, c_library, identify_provider
+from quiesce.model.backend import (
     Backend,
     BackendFault,
     Capability,
@@ -32,12 +35,10 @@ from quiesce.backend import (
     Promise,
     Reply,
 )
-from quiesce.backends.c_heap import CHeap, c_library, identify_provider
-from quiesce.backends.limiting import Limiting
-from quiesce.errors import BackendUnavailable
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import DeviceSynchronized, Observation
-from quiesce.operations import (
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import BackingRefused, DeviceSynchronized, Observation
+from quiesce.model.operations import (
     Allocate,
     Copy,
     Fill,
@@ -49,7 +50,7 @@ from quiesce.operations import (
     Slot,
     SynchronizeDevice,
 )
-from quiesce.outcomes import (
+from quiesce.model.outcomes import (
     ILLEGAL_STATE,
     INVALID_VALUE,
     Allocated,
@@ -59,6 +60,64 @@ from quiesce.outcomes import (
     Rejected,
     Unsupported,
 )
+from quiesce.model.wording import bytes_in_words
+
+
+class Limiting:
+    """``wrapped``, within ``DeviceProfile.capacity_bytes`` of device memory, counted as it was asked for."""
+
+    def __init__(self, wrapped: Backend) -> None:
+        self._wrapped = wrapped
+
+    def describe(self) -> Description:
+        """Say what the wrapped backend says, with a capacity that is honoured. Raises what it raises."""
+        backing = self._wrapped.describe()
+        return replace(
+            backing,
+            capabilities=backing.capabilities | {Capability.CAPACITY},
+            promises=backing.promises | {Promise.CAPACITY_LIMIT},
+        )
+
+    def open(self, profile: DeviceProfile) -> Context:
+        """Open the wrapped backend and limit it. Raises what the wrapped backend raises."""
+        observed = Capability.BACKING_LEDGER in self._wrapped.describe().capabilities
+        return LimitingContext(self._wrapped.open(profile), profile.capacity_bytes, observed=observed)
+
+
+class LimitingContext:
+    """An opened backend within a limit. ``observed``: a refusal is shown in the reply, as in the backend's ledger."""
+
+    def __init__(self, wrapped: Context, capacity_bytes: int, *, observed: bool) -> None:
+        self._wrapped = wrapped
+        self._capacity_bytes = capacity_bytes
+        self._observed = observed
+        self._held: dict[Slot, int] = {}
+        self._held_bytes = 0
+
+    def perform(self, operation: Operation) -> Reply:
+        """Refuse an allocation that does not fit; leave everything else to the wrapped backend."""
+        if isinstance(operation, Allocate) and operation.kind is MemoryKind.DEVICE:
+            size_bytes = operation.size_bytes
+            if self._held_bytes + size_bytes > self._capacity_bytes:
+                return Reply(OutOfMemory(), (BackingRefused(size_bytes),) if self._observed else ())
+            reply = self._wrapped.perform(operation)
+            if isinstance(reply.outcome, Allocated):
+                self._held[operation.slot] = size_bytes
+                self._held_bytes += size_bytes
+            return reply
+        reply = self._wrapped.perform(operation)
+        if isinstance(operation, Free) and isinstance(reply.outcome, Done):
+            self._held_bytes -= self._held.pop(operation.slot, 0)
+        return reply
+
+    def readings(self) -> Readings:
+        """Read the wrapped backend's gauges."""
+        return self._wrapped.readings()
+
+    def close(self) -> Closing:
+        """Close the wrapped backend."""
+        return self._wrapped.close()
+
 
 EDGE_BYTES: Final = 64
 """How much of either end of a block is filled and checked: enough for an overrun, and the same for every size."""
@@ -113,7 +172,7 @@ class HeapContext:
         self._closed = False
 
     def perform(self, operation: Operation) -> Reply:
-        """Perform one operation; raises :class:`quiesce.backend.BackendFault` when a block was damaged."""
+        """Perform one operation; raises :class:`quiesce.model.backend.BackendFault` when a block was damaged."""
         before = self._take_completion()
         outcome = Rejected(ILLEGAL_STATE) if self._closed else self._answer(operation)
         return Reply(outcome, before + self._heap.take())
@@ -235,7 +294,7 @@ class Heap:
     """The C heap without a limit: it takes whatever the system promises."""
 
     def describe(self) -> Description:
-        """Say what a C heap can do; raises :class:`quiesce.errors.BackendUnavailable` without glibc."""
+        """Say what a C heap can do; raises :class:`BackendUnavailable` without glibc."""
         provider = identify_provider()
         return Description(
             name="host",
@@ -261,7 +320,7 @@ class Heap:
     def open(self, profile: DeviceProfile) -> Context:
         """Open the heap.
 
-        Raises :class:`quiesce.errors.BackendUnavailable` without glibc, and for a capacity that this machine does
+        Raises :class:`BackendUnavailable` without glibc, and for a capacity that this machine does
         not have: Linux would promise it, and end the process when it is written to.
         """
         identify_provider()

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from quiesce.backend import Backend
-from quiesce.errors import BackendUnavailable, ConfigurationError
-from quiesce.shown_paths import shown_path
+from quiesce.model.backend import Backend
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.wording import shown_path
 
 PREFIX: Final = "python"
 
@@ -20,8 +20,9 @@ PREFIX: Final = "python"
 def load(argument: str, name: str) -> Backend:
     """Return what the factory of ``PLACE:FACTORY`` makes, called without arguments; ``name`` is the whole name.
 
-    Raises :class:`~quiesce.errors.ConfigurationError` for a name that means nothing or a factory of something else,
-    and :class:`~quiesce.errors.BackendUnavailable` where the source cannot be imported or the factory fails.
+    Raises :class:`~quiesce.model.errors.ConfigurationError` for a name that means nothing or a factory of something
+    else,
+    and :class:`~quiesce.model.errors.BackendUnavailable` where the source cannot be imported or the factory fails.
     """
     backend = make(argument, name)
     if not isinstance(backend, Backend):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from quiesce.backend import Capability, Context, Description, DeviceProfile, Promise
-from quiesce.errors import ConfigurationError
-from quiesce.reference.machine import MACHINE_GAUGES, Machine
-from quiesce.reference.museum import FAULTS
-from quiesce.reference.parts import Parts
+from quiesce.allocators.reference.machine import MACHINE_GAUGES, Machine
+from quiesce.allocators.reference.museum import FAULTS
+from quiesce.allocators.reference.world import Parts
+from quiesce.model.backend import Capability, Context, Description, DeviceProfile, Promise
+from quiesce.model.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, runtime_checkable
 
-from quiesce.backend import Backend, Compiles, Description
-from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.backend import Backend, Compiles, Description
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
 
 GROUP: Final = "quiesce.backends"
 """The entry-point group; each entry point is a callable without arguments that returns a backend."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce import operations as ops
-from quiesce.backend import (
+from quiesce.model import operations as ops
+from quiesce.model.backend import (
     Backend,
     Capability,
     Closing,
@@ -23,11 +23,11 @@ from quiesce.backend import (
     Promise,
     Reply,
 )
-from quiesce.backends.simulated_codes import outcome_of
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import Observation
-from quiesce.operations import CaptureMode, MemoryKind, Operation, Slot
-from quiesce.outcomes import (
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import Observation
+from quiesce.model.operations import CaptureMode, MemoryKind, Operation, Slot
+from quiesce.model.outcomes import (
+    ERROR_CODES,
     ILLEGAL_STATE,
     INVALID_HANDLE,
     INVALID_VALUE,
@@ -38,13 +38,32 @@ from quiesce.outcomes import (
     Rejected,
     Unsupported,
 )
-from quiesce.requests import SIZE_BYTES_MAX
-from quiesce.simulator.build import build_library, is_library_built
-from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.launch import MachineSettings
-from quiesce.simulator.ledger import Thing
-from quiesce.simulator.machine import Machine, require_addresses
-from quiesce.simulator.observed import observations_of
+from quiesce.model.requests import SIZE_BYTES_MAX
+from quiesce.simulator.runtime.build import build_library, is_library_built
+from quiesce.simulator.runtime.flavours import Simulated
+from quiesce.simulator.runtime.launch import MachineSettings
+from quiesce.simulator.runtime.ledger import Thing
+from quiesce.simulator.runtime.machine import Machine, require_addresses
+from quiesce.simulator.runtime.observed import observations_of
+
+OUT_OF_MEMORY: Final = 2
+_CODES: Final = {
+    **{number: name for name, number in ERROR_CODES.items() if number is not None},
+    903: ILLEGAL_STATE,  # a capture that is ended on another stream than it began on: the vocabulary has no word for it
+}
+
+
+def code_of(status: int) -> str:
+    """Return the word for an error."""
+    return _CODES.get(status, f"status-{status}")
+
+
+def outcome_of(status: int) -> Outcome:
+    """Return what a call that answered ``status`` came to."""
+    if status == 0:
+        return Done()
+    return OutOfMemory() if status == OUT_OF_MEMORY else Rejected(code_of(status))
+
 
 _VERSIONS: Final = {Flavour.CUDA: 12, Flavour.HIP: 7}
 _MODES: Final = {CaptureMode.GLOBAL: 0, CaptureMode.THREAD_LOCAL: 1, CaptureMode.RELAXED: 2}
@@ -335,7 +354,7 @@ class Simulator:
         return is_library_built()
 
     def describe(self) -> Description:
-        """Say what it can do; raises :class:`quiesce.errors.BackendUnavailable` where no machine can be had."""
+        """Say what it can do; raises :class:`BackendUnavailable` where no machine can be had."""
         build_library()
         require_addresses(MachineSettings(Simulated(Flavour.CUDA, _VERSIONS[Flavour.CUDA])))
         return Description(
@@ -352,7 +371,7 @@ class Simulator:
         )
 
     def open(self, profile: DeviceProfile) -> Context:
-        """Start a machine. Raises :class:`quiesce.errors.BackendUnavailable` where one is open already."""
+        """Start a machine. Raises :class:`BackendUnavailable` where one is open already."""
         options = {
             "capacity": profile.capacity_bytes,
             "pinned": profile.pinned_capacity_bytes,

@@ -4,7 +4,7 @@ Blocks come from the allocator. Streams, events, captures, copies and launches g
 the allocator asked of the runtime meanwhile, and what it holds, is read from the runtime's ledger.
 
 A driver derives a context from :class:`AllocatorContext`, describes itself with :func:`describe_allocator` and is
-served by :mod:`quiesce.serving` in a process that ``quiesce.simulator.launch`` started.
+served by :mod:`quiesce.backends.serving` in a process that ``quiesce.simulator.runtime.launch`` started.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.backends.simulated import GAUGES, Block, SimulatedContext
-from quiesce.errors import BackendUnavailable
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.operations import FailurePoint, InjectedError, MemoryKind, Operation, Slot
-from quiesce.outcomes import (
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Description, DeviceProfile, Promise
+from quiesce.model.errors import BackendUnavailable
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.operations import FailurePoint, InjectedError, MemoryKind, Operation, Slot
+from quiesce.model.outcomes import (
     BACKING_ERROR,
     INVALID_HANDLE,
     INVALID_VALUE,
@@ -32,10 +32,10 @@ from quiesce.outcomes import (
     Rejected,
     Unsupported,
 )
-from quiesce.requests import SIZE_BYTES_MAX
-from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.launch import SETTINGS_VARIABLE, MachineSettings
-from quiesce.simulator.machine import Machine
+from quiesce.model.requests import SIZE_BYTES_MAX
+from quiesce.simulator.runtime.flavours import Simulated
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE, MachineSettings
+from quiesce.simulator.runtime.machine import Machine
 
 _MEMORY_CALLS: Final = 9
 """``enum call_kind`` of ``native/ledger/call_kinds.h``: allocations of memory of whatever kind."""
@@ -116,7 +116,7 @@ def describe_allocator(
 def start_machine(profile: DeviceProfile, simulated: Simulated) -> Machine:
     """Start the machine of ``profile`` with the schedule and the seed that this process was started with.
 
-    Raises :class:`quiesce.errors.BackendUnavailable` for another flavour's profile.
+    Raises :class:`BackendUnavailable` for another flavour's profile.
     """
     if profile.flavour is not simulated.flavour:
         raise BackendUnavailable(

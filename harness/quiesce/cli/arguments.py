@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.contract import WATCHDOG_SECONDS, WATCHDOG_SECONDS_MAX
+from quiesce.cli.endings import ExitCode
+from quiesce.model.rules import WATCHDOG_SECONDS, WATCHDOG_SECONDS_MAX
 from quiesce.reporting.text import clean_line
+from quiesce.simulator.judge.conditions import AtExit
 
 SEED_MAX: Final = (1 << 64) - 1
 """The largest seed: what fits the 64 bits of every random generator that a driver program may use."""
@@ -48,7 +49,7 @@ class Once(argparse.Action):
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """Declare the option of commands that work with vendors' libraries; :mod:`quiesce.cli.kept_back` has the rest."""
+    """Declare the option of commands that work with vendors' libraries; :mod:`quiesce.cli.console` has the rest."""
     parser.add_argument(
         "--verbose",
         action="store_true",
@@ -180,3 +181,21 @@ def output_file(text: str) -> Path:
         raise argparse.ArgumentTypeError(f"'{text}' is a folder; name a file")
     folder(str(path.parent))
     return path
+
+
+def _named(text: str) -> AtExit:
+    try:
+        return AtExit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(AtExit)}") from None
+
+
+def add_at_exit(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--at-exit``."""
+    parser.add_argument(
+        "--at-exit",
+        type=_named,
+        metavar="WHAT",
+        default=AtExit.LOST,
+        help="report memory that is still allocated at exit: lost (no pointer to it is left; default), all, none",
+    )

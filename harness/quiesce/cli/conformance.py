@@ -7,9 +7,11 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
-from quiesce.amounts import counted
+from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.conformance import Conformance, Standing, run_conformance
+from quiesce.allocators.conformance.run import OPERATIONS_DEFAULT
+from quiesce.allocators.generation.saving import FOLDER
 from quiesce.backends.registry import Usable, is_driver_program
-from quiesce.cases.writer import write_case
 from quiesce.cli.arguments import (
     Once,
     add_timeout,
@@ -20,21 +22,18 @@ from quiesce.cli.arguments import (
     seed_number,
 )
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.interruption import describe_end, is_early_end
+from quiesce.cli.endings import ExitCode, describe_end, is_early_end
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run import complain_about
 from quiesce.cli.run_record import describe_run
 from quiesce.cli.saved_cases import save_or_complain, tell_shrinking
 from quiesce.cli.selection import choose_backends, select_cases
 from quiesce.cli.workers import Workers
-from quiesce.conformance import Conformance, Standing, run_conformance
-from quiesce.conformance.run import OPERATIONS_DEFAULT
-from quiesce.contract import IN_TIME
-from quiesce.generation.saving import FOLDER
+from quiesce.model.results import Result
+from quiesce.model.rules import IN_TIME
+from quiesce.model.wording import counted
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.text import clean_line
-from quiesce.results import Result
 
 _OPERATIONS_OF_A_JOB: Final = 10_000
 """Fewer cost less than it costs to start a process and to load a backend there."""
@@ -74,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
-    """Examine and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    """Examine and say what was found. Raises :class:`QuiesceError` where nothing can run."""
     choice = choose_backends([arguments.backend], arguments.timeout, console.preparing)
     catalogue = select_cases([])
     complain_about(catalogue.errors, console)

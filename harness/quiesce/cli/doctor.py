@@ -7,18 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from quiesce.amounts import bytes_in_words
-from quiesce.backend import Description
 from quiesce.backends.registry import Unusable, Usable, backend_names, probe_backend, probe_unnamed, refused
 from quiesce.cli.arguments import add_verbose
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.selection import check_described
-from quiesce.errors import BackendUnavailable, ConfigurationError
-from quiesce.reporting.palette import Palette
-from quiesce.reporting.text import clean_line
-from quiesce.simulator.build import find_compiler, require_platform
-from quiesce.simulator.kernel_compiler import INSTALL_KERNELS, kernels_can_run
+from quiesce.model.backend import Description
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.wording import bytes_in_words
+from quiesce.reporting.text import Palette, clean_line
+from quiesce.simulator.runtime.build import find_compiler, require_platform
+from quiesce.simulator.runtime.kernel_compiler import INSTALL_KERNELS, kernels_can_run
 
 EXEC: Final = "quiesce exec"
 """Under which name the command stands among the backends."""

@@ -14,21 +14,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quiesce.cli.arguments import report_folder, seed_number, whole_number
-from quiesce.cli.at_exit import add_at_exit
-from quiesce.cli.cache_notes import prepare_cache
-from quiesce.cli.console import Console
+from quiesce.cli.arguments import add_at_exit, report_folder, seed_number, whole_number
+from quiesce.cli.console import Console, tell_github
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.exec_conditions import environment_of, exec_command, simulated_by
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.github_actions import tell_github
-from quiesce.errors import ConfigurationError
-from quiesce.results import Result
-from quiesce.shell import EXEC_VARIABLE
-from quiesce.simulator.kernel_compiler import INSTALL_KERNELS, kernels_can_run
-from quiesce.simulator.launch import RECYCLING, MachineSettings, run_program
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.results import Result
+from quiesce.model.wording import EXEC_VARIABLE
+from quiesce.simulator.runtime.build import build_all
+from quiesce.simulator.runtime.cache import describe_replacement
+from quiesce.simulator.runtime.kernel_compiler import INSTALL_KERNELS, kernels_can_run
+from quiesce.simulator.runtime.launch import RECYCLING, MachineSettings, run_program
 
 if TYPE_CHECKING:
-    from quiesce.traces.known_errors import KnownError
+    from quiesce.simulator.judge.known_errors import KnownError
+
+
+def prepare_cache(console: Console) -> None:
+    """Compile what a program needs before it begins, and say what a user has to know; nothing where all is as usual.
+
+    Raises :class:`BackendUnavailable` where it can't be compiled.
+    """
+    replacement = describe_replacement()
+    if replacement:
+        console.complain(replacement)
+    build_all(console.complain)
+
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
 """A size as many write it, whose unit is meant to be a power of 1024."""
@@ -196,7 +207,7 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
-    """Run, judge and report. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    """Run, judge and report. Raises :class:`QuiesceError` where nothing can run."""
     kernels = _runs_kernels(arguments)
     known = known_errors_of(arguments)
     asked = {
@@ -226,9 +237,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     options = shlex.split(exec_command(arguments, exec_defaults()))[2:-1]
     run = run_program(arguments.words, settings, environment, meanwhile=_import_judges, options=options)
     with run as ended:
-        from quiesce.cli.judging import judge_processes, kernels_were_left_out
-        from quiesce.cli.program_end import end_of
-        from quiesce.reporting.handed_over import read_sessions
+        from quiesce.cli.judging import end_of, judge_processes, kernels_were_left_out
+        from quiesce.reporting.pytest_handover import read_sessions
 
         sessions = read_sessions(ended.folder)
         end = end_of(ended.status, arguments.words, sessions)
@@ -259,7 +269,7 @@ def known_errors_of(arguments: argparse.Namespace) -> tuple[KnownError, ...]:
     """Return the errors that are expected. Raises ConfigurationError for a file that makes no sense."""
     if arguments.known_errors is None:
         return ()
-    from quiesce.traces.known_errors import read_known_errors
+    from quiesce.simulator.judge.known_errors import read_known_errors
 
     return read_known_errors(arguments.known_errors)
 
@@ -287,7 +297,7 @@ def _orders(text: str) -> int:
 
 
 def _size(text: str) -> int:
-    from quiesce.requests import RequestError, evaluate_size
+    from quiesce.model.requests import RequestError, evaluate_size
 
     try:
         return evaluate_size(text, {})

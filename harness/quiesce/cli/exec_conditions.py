@@ -6,11 +6,11 @@ import argparse
 import os
 from typing import Final
 
-from quiesce import shell
-from quiesce.program_run import Conditions
-from quiesce.simulator.flavours import Simulated, parse_flavour
-from quiesce.simulator.ledger import Ledger
-from quiesce.simulator.package_pools import without_pools
+from quiesce.model import wording
+from quiesce.model.program_run import Conditions
+from quiesce.simulator.runtime.flavours import Simulated, parse_flavour
+from quiesce.simulator.runtime.ledger import Ledger
+from quiesce.simulator.runtime.packages import without_pools
 
 _REPEATED: Final = (
     "flavour",
@@ -56,7 +56,7 @@ def environment_of(arguments: argparse.Namespace) -> dict[str, str]:
 def conditions_of(arguments: argparse.Namespace, ledger: Ledger | None = None) -> Conditions:
     """Return what a program was run with; ``ledger``, where there is one, knows what was left to the machine."""
     return Conditions(
-        command=shell.join(arguments.words),
+        command=wording.join(arguments.words),
         flavour=str(simulated_by(arguments, ledger)),
         schedule=arguments.schedule,
         seed=arguments.seed,
@@ -70,7 +70,7 @@ def conditions_of(arguments: argparse.Namespace, ledger: Ledger | None = None) -
 
 def reproduce_command(arguments: argparse.Namespace, defaults: argparse.Namespace) -> str:
     """Return a command that does it again: with the options that are not as ``defaults`` has them."""
-    return f"{exec_command(arguments, defaults)} {shell.join(arguments.words)}"
+    return f"{exec_command(arguments, defaults)} {wording.join(arguments.words)}"
 
 
 def exec_command(arguments: argparse.Namespace, defaults: argparse.Namespace) -> str:
@@ -80,7 +80,7 @@ def exec_command(arguments: argparse.Namespace, defaults: argparse.Namespace) ->
         value = getattr(arguments, name)
         if value != getattr(defaults, name):
             words += _option(f"--{name.replace('_', '-')}", value)
-    return shell.join([*words, "--"])
+    return wording.join([*words, "--"])
 
 
 def _option(option: str, value: object) -> list[str]:

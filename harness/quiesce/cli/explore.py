@@ -8,8 +8,11 @@ import json
 from pathlib import Path
 from typing import Final
 
-from quiesce.amounts import counted
-from quiesce.cases.writer import write_case
+from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.generation.campaign import CampaignResult, Cause, reproduce_command
+from quiesce.allocators.generation.coverage import STATES
+from quiesce.allocators.generation.running import Jobs, Search
+from quiesce.allocators.generation.saving import FOLDER
 from quiesce.cli.arguments import (
     Once,
     add_timeout,
@@ -24,23 +27,16 @@ from quiesce.cli.arguments import (
     shard_of,
 )
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.explored_corpus import is_red, open_corpus
-from quiesce.cli.exploring import Explored, Exploring, explore, results_of
-from quiesce.cli.file_errors import explain
+from quiesce.cli.endings import ExitCode, explain
+from quiesce.cli.exploring import Explored, Exploring, explore, is_red, open_corpus, results_of
 from quiesce.cli.report_writing import write_reports
 from quiesce.cli.run_record import describe_machine
 from quiesce.cli.saved_cases import save_or_complain, tell_how_to_run
 from quiesce.cli.selection import choose_described
 from quiesce.cli.workers import Here, Workers
-from quiesce.errors import reproduced_by
 from quiesce.files import naming
-from quiesce.generation.campaign import CampaignResult, reproduce_command
-from quiesce.generation.coverage import STATES
-from quiesce.generation.jobs import Jobs
-from quiesce.generation.running import Search
-from quiesce.generation.saving import FOLDER
-from quiesce.generation.search import Cause
+from quiesce.model.errors import reproduced_by
+from quiesce.model.wording import counted
 from quiesce.reporting.folder import clear_folder
 from quiesce.reporting.text import clean_line
 
@@ -94,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
-    """Explore and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    """Explore and say what was found. Raises :class:`QuiesceError` where nothing can run."""
     usable = choose_described(arguments.backend, arguments.timeout, console.preparing)
     search = Search(usable.name, arguments.seed, arguments.hostile, arguments.shard)
     operations = arguments.operations

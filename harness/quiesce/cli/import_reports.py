@@ -6,22 +6,20 @@ import argparse
 import stat
 from pathlib import Path
 
-from quiesce import shell
-from quiesce.cli.arguments import nonempty, report_folder
-from quiesce.cli.at_exit import add_at_exit
+from quiesce.cli.arguments import add_at_exit, nonempty, report_folder
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode, exit_code
+from quiesce.cli.endings import ExitCode, exit_code
 from quiesce.cli.report_writing import write_reports
 from quiesce.cli.version import version
-from quiesce.findings import Finding, Grade
+from quiesce.model import wording
+from quiesce.model.findings import Finding, Grade
+from quiesce.model.results import Result, Verdict
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import clean_line
-from quiesce.results import Result, Verdict
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.native_formats import FORMATS, detect
-from quiesce.traces.native_judgement import judge_report
-from quiesce.traces.native_leaks import UnreadableReport
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.leak_checkers.judgement import FORMATS, detect, judge_report
+from quiesce.simulator.judge.leak_checkers.report import UnreadableReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,8 +94,8 @@ def _result(path: str, tool: str | None, at_exit: AtExit, console: Console) -> R
         verdict=verdict,
         reason="only a pointer into the middle of each block is left" if verdict is Verdict.INCONCLUSIVE else "",
         findings=judgement.findings,
-        reproduce=shell.join(
-            [*words, *([] if at_exit is AtExit.LOST else ["--at-exit", at_exit]), shell.operand(path)]
+        reproduce=wording.join(
+            [*words, *([] if at_exit is AtExit.LOST else ["--at-exit", at_exit]), wording.operand(path)]
         ),
     )
 

@@ -1,52 +1,139 @@
-"""Judges what each process of a program left behind, and says on standard error what is no finding."""
+"""Judges what each process of a program left behind, and says on standard error what is no finding.
+
+What a program says of itself by how it ended is said here, too.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Final
 
-from quiesce import shell
-from quiesce.amounts import counted
 from quiesce.cli.console import Console
 from quiesce.cli.exec_conditions import conditions_of, environment_of, reproduce_command, simulated_by
-from quiesce.cli.program_end import crash_of
-from quiesce.findings import Finding
+from quiesce.model import wording
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
+from quiesce.model.wording import counted
+from quiesce.reporting.pytest_handover import Session
 from quiesce.reporting.text import clean, clean_line
-from quiesce.results import Result, Verdict
-from quiesce.simulator.access_log import read_accesses
-from quiesce.simulator.device_code import DeviceCode
-from quiesce.simulator.failed_calls import FailureLog, LoggedFailure, read_failures
-from quiesce.simulator.launch import Ended, process_of
-from quiesce.simulator.ledger import Ledger, open_ledger
-from quiesce.simulator.loads import Loaded
-from quiesce.simulator.refusals import Refusal, RefusalKind, read_refusals
-from quiesce.simulator.stacks import CallStacks, open_stacks
-from quiesce.simulator.touched_log import touched_beside
-from quiesce.simulator.uncomputed import read_uncomputed
-from quiesce.traces.armed_failures import met_in, never_happened
-from quiesce.traces.failed_calls import ApiErrors, Failures, failures_of, last_refusal, needless, unsurvived
-from quiesce.traces.judgement import Judgement, judge
-from quiesce.traces.memory_history import MemoryRecorder
-from quiesce.traces.out_of_memory import lines_of
-from quiesce.traces.pools_in_use import pools_of
-from quiesce.traces.program import describe_program, nothing_observed
-from quiesce.traces.tested import Use, causes_of, never_called, untested, untested_beside, use_of
-from quiesce.traces.unchecked import (
+from quiesce.simulator.judge.failed_calls import ApiErrors, Failures, failures_of, last_refusal, needless, unsurvived
+from quiesce.simulator.judge.judgement import Judgement, judge
+from quiesce.simulator.judge.memory_use import MemoryRecorder, lines_of
+from quiesce.simulator.judge.pools_in_use import pools_of
+from quiesce.simulator.judge.program import describe_program, nothing_observed
+from quiesce.simulator.judge.unchecked import (
     kernels_uncomputed,
     kernels_unfinished,
     leaks_unchecked,
     left_out_for_room,
+    met_in,
+    never_happened,
     outlived,
 )
-from quiesce.traces.verdicts import Process, names_of, results_of
+from quiesce.simulator.judge.verdicts import (
+    Process,
+    Use,
+    causes_of,
+    names_of,
+    never_called,
+    results_of,
+    untested,
+    untested_beside,
+    use_of,
+)
+from quiesce.simulator.runtime.device_code import DeviceCode
+from quiesce.simulator.runtime.failed_calls import (
+    FailureLog,
+    LoggedFailure,
+    Refusal,
+    RefusalKind,
+    read_failures,
+    read_refusals,
+)
+from quiesce.simulator.runtime.kernel_logs import read_accesses, read_uncomputed, touched_beside
+from quiesce.simulator.runtime.launch import Ended, process_of
+from quiesce.simulator.runtime.ledger import Ledger, open_ledger
+from quiesce.simulator.runtime.loads import Loaded
+from quiesce.simulator.runtime.stacks import CallStacks, open_stacks
 
 if TYPE_CHECKING:
-    from quiesce.traces.known_errors import KnownError
+    from quiesce.simulator.judge.known_errors import KnownError
+
+
+NAMES_MAX: Final = 5
+"""So many tests that failed by themselves are named; pytest named all of them."""
+_PYTEST: Final = frozenset({"pytest", "py.test"})
+_TESTS_FAILED: Final = 1
+_NO_TESTS_COLLECTED: Final = 5
+"""``pytest.ExitCode``."""
+_SHELLS: Final = 128
+_CRASHES: Final = frozenset(
+    {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTRAP}
+)
+"""Signals that a program brings about itself, rather than somebody outside."""
+
+
+def end_of(status: int, words: Sequence[str], sessions: Sequence[Session] = ()) -> str:
+    """Return what a program says by its exit status, or the signal that ended it; empty where all is well.
+
+    What such a program did may break no rule for having been cut short: that is no verdict on its memory. ``sessions``
+    are the runs of pytest in it. Where all their failures are what quiesce found, the status says nothing beyond that.
+    """
+    if not status:
+        return ""
+    own = _own_failures(sessions)
+    uncollected = _uncollected(sessions)
+    if status == _TESTS_FAILED and _is_of_tests(sessions):
+        return "; ".join(filter(None, (uncollected, own)))
+    if status < 0:
+        said = f"the program ended with {signal.Signals(-status).name}"
+    else:
+        has_no_test = status == _NO_TESTS_COLLECTED and (_is_pytest(words) or bool(sessions))
+        said = f"the program ended with status {status}" + ": pytest ran no test" * has_no_test
+    return "; ".join(filter(None, (said + f": {uncollected}" * bool(uncollected), own)))
+
+
+def crash_of(status: int) -> str:
+    """Return the signal by which a program crashed, empty where it did not; a shell's status has that of its child."""
+    number = -status if status < 0 else status - _SHELLS
+    return signal.Signals(number).name if number in _CRASHES else ""
+
+
+def _is_of_tests(sessions: Iterable[Session]) -> bool:
+    """Say whether failures of tests that are all known make up for a program's status 1."""
+    kept = list(sessions)
+    ends = {session.ended for session in kept}
+    are_known = all(session.is_explained for session in kept)
+    return are_known and _TESTS_FAILED in ends and ends <= {0, _TESTS_FAILED, _NO_TESTS_COLLECTED}
+
+
+def _own_failures(sessions: Iterable[Session]) -> str:
+    names = [name for session in sessions for name in session.own]
+    if not names:
+        return ""
+    return f"{counted(len(names), 'test')} failed in the program itself: {_listed(names)}"
+
+
+def _uncollected(sessions: Iterable[Session]) -> str:
+    names = [name for session in sessions for name in session.uncollected]
+    return f"pytest could not collect {_listed(names)}" if names else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return f"{', '.join(names[:NAMES_MAX])}{more}"
+
+
+def _is_pytest(words: Sequence[str]) -> bool:
+    """Say whether a command runs pytest, by itself or as a module of an interpreter."""
+    before = zip(("", *words), words, strict=False)
+    return any(PurePath(word).name in _PYTEST and (word == words[0] or last == "-m") for last, word in before)
 
 
 def judge_processes(
@@ -63,7 +150,7 @@ def judge_processes(
     status, empty where all is well. ``known`` are errors of calls that the user expects.
     """
     simulated = simulated_by(arguments)
-    command = shell.join(arguments.words)
+    command = wording.join(arguments.words)
     refusals = _refusals_without_ledger(ended)
     names = names_of(command, len(ended.ledgers) + len(refusals))
     logs = {path: read_failures(path) for path in ended.ledgers}

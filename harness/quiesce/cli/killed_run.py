@@ -9,22 +9,21 @@ from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from quiesce import shell
-from quiesce.amounts import bytes_in_words, counted
 from quiesce.cli.console import Console
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.exec import exec_arguments, exec_defaults, known_errors_of
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.judging import judge_processes
-from quiesce.cli.program_end import end_of
-from quiesce.errors import ConfigurationError
-from quiesce.reporting.handed_over import read_sessions
+from quiesce.cli.judging import end_of, judge_processes
+from quiesce.model import wording
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.wording import bytes_in_words, counted
+from quiesce.reporting.pytest_handover import read_sessions
 from quiesce.reporting.terminal import render_summary
 from quiesce.reporting.text import clean_line
-from quiesce.simulator.damage import DamagedFile
-from quiesce.simulator.guard import members
-from quiesce.simulator.launch import ended_before
-from quiesce.simulator.run_folder import (
+from quiesce.simulator.runtime.launch import ended_before
+from quiesce.simulator.runtime.processes import members
+from quiesce.simulator.runtime.run_folder import (
     OWNER,
+    DamagedFile,
     LeftFolder,
     is_owned,
     left_folders,
@@ -37,7 +36,8 @@ from quiesce.simulator.run_folder import (
 def judge_killed_run(folder: Path, console: Console) -> ExitCode:
     """Judge and summarise: findings are shown, and the run as a whole has no verdict.
 
-    Raises :class:`quiesce.errors.ConfigurationError` for a run that is still going on, for a folder that others can
+    Raises :class:`ConfigurationError` for a run that is still going on, for a folder that others
+    can
     change, and for one that says of its run what ``quiesce exec`` does not take.
     """
     refuse_open_to_others(folder)
@@ -78,8 +78,8 @@ def tell_left_folders(console: Console, *, clean: bool) -> None:
 def _told(left: LeftFolder) -> Iterator[str]:
     yield f"{clean_line(str(left.folder))}: left by a killed run"
     yield f"  size:         {bytes_in_words(left.size_bytes)}"
-    yield f"  command:      {clean_line(shell.join(left.command)) or 'not known'}"
-    yield f"  to judge it:  {clean_line(shell.join(['quiesce', 'report', str(left.folder)]))}"
+    yield f"  command:      {clean_line(wording.join(left.command)) or 'not known'}"
+    yield f"  to judge it:  {clean_line(wording.join(['quiesce', 'report', str(left.folder)]))}"
 
 
 def _removed(left: LeftFolder) -> Iterator[str]:

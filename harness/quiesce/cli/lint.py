@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from quiesce.amounts import counted
-from quiesce.cases.lint import lint_cases, notes
+from quiesce.allocators.cases.lint import lint_cases, notes
+from quiesce.allocators.oracle.rules import NAMES
+from quiesce.allocators.reference.museum import FAULTS
 from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.selection import select_cases
-from quiesce.oracle.rules import NAMES
-from quiesce.reference.museum import FAULTS
+from quiesce.model.wording import counted
 from quiesce.reporting.text import clean_line
 
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
-    """Check and list. Raises :class:`quiesce.errors.ConfigurationError` where there is no case."""
+    """Check and list. Raises :class:`ConfigurationError` where there is no case."""
     catalogue = select_cases(arguments.targets)
     errors = [*catalogue.errors, *lint_cases(catalogue.cases, rules=NAMES, faults=FAULTS)]
     errors.sort(key=lambda error: (error.path, error.line, error.what))

@@ -14,10 +14,8 @@ from typing import Final
 
 from quiesce.cli.arguments import OneLineParser
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
-from quiesce.cli.file_errors import explain
-from quiesce.cli.interruption import describe_interruption, interrupted_by_signals
-from quiesce.errors import QuiesceError, reproducing
+from quiesce.cli.endings import ExitCode, describe_interruption, explain, interrupted_by_signals
+from quiesce.model.errors import QuiesceError, reproducing
 
 COMMANDS: Final = {
     "run": "run cases on backends and report what was found",
@@ -103,9 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _typed(words: Sequence[str]) -> str:
-    from quiesce import shell
+    from quiesce.model import wording
 
-    return shell.join(["quiesce", *words])
+    return wording.join(["quiesce", *words])
 
 
 def _open_closed_streams() -> None:
@@ -140,7 +138,7 @@ def _run(words: Sequence[str], console: Console) -> ExitCode:
         console.write(parser.format_help())
         return ExitCode.COULD_NOT_RUN
     if command is not None and command not in COMMANDS:
-        from quiesce.cases.wording import instead_of
+        from quiesce.allocators.cases.wording import instead_of
 
         parser.error(f"there is no command '{command}'; {instead_of(command, COMMANDS)}")
     parsed, unknown = parser.parse_known_args(words)
@@ -149,7 +147,7 @@ def _run(words: Sequence[str], console: Console) -> ExitCode:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown, command)}")
     with contextlib.ExitStack() as stack:
         if not getattr(parsed, "verbose", True):
-            from quiesce.cli.kept_back import kept_back
+            from quiesce.cli.console import kept_back
 
             stack.enter_context(kept_back(console, getattr(parsed, "report", None)))
         if command != "exec":  # which gives signals to its program

@@ -7,16 +7,15 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from quiesce.amounts import counted
-from quiesce.cases.case import Case, CaseKind
+from quiesce.allocators.cases.case import Case, CaseKind
+from quiesce.allocators.execution import Proof, ProofMatrix, deciding_faults, every_fault, prove
 from quiesce.cli.arguments import nonempty
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.selection import select_cases
-from quiesce.execution import Proof, ProofMatrix, deciding_faults, every_fault, prove
-from quiesce.reporting.palette import Palette
+from quiesce.model.wording import counted
 from quiesce.reporting.terminal import align
-from quiesce.reporting.text import clean_line
+from quiesce.reporting.text import Palette, clean_line
 
 HEADER: Final = ("case", "without", "fault", "with it", "found")
 LEGEND: Final = "F: its own fault, found · x: another fault, found · .: nothing found · !: its own fault, not found"
@@ -34,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
-    """Prove and show. Raises :class:`quiesce.errors.ConfigurationError` where there is no case."""
+    """Prove and show. Raises :class:`ConfigurationError` where there is no case."""
     catalogue = select_cases(arguments.targets, arguments.topic)
     for error in catalogue.errors:
         console.complain(str(error))

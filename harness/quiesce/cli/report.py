@@ -8,16 +8,14 @@ from pathlib import Path
 
 from quiesce.cli.arguments import nonempty_path
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode, exit_code
-from quiesce.cli.file_errors import explain
+from quiesce.cli.endings import ExitCode, exit_code, explain
 from quiesce.cli.run_record import has_unreadable, is_finished
 from quiesce.reporting.folder import read_folder, replace_reports, write_reports
 from quiesce.reporting.html import why_unavailable
-from quiesce.reporting.merging import merged_report
-from quiesce.reporting.page.headline import named_backends
-from quiesce.reporting.run_keys import PLANNED
+from quiesce.reporting.page.summary import named_backends
+from quiesce.reporting.result_lists import PLANNED, merged_report
 from quiesce.reporting.terminal import render_summary
-from quiesce.simulator.run_folder import is_run_folder
+from quiesce.simulator.runtime.run_folder import is_run_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Rebuild and summarise; an incomplete run without a failure could not run.
 
-    Raises :class:`quiesce.errors.ConfigurationError` for a journal that is none.
+    Raises :class:`ConfigurationError` for a journal that is none.
     """
     if is_run_folder(arguments.directory):
         from quiesce.cli.killed_run import judge_killed_run

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Self
 
 from quiesce.cli.console import Console
-from quiesce.cli.file_errors import explain
+from quiesce.cli.endings import explain
+from quiesce.model.results import Result
 from quiesce.reporting.folder import ReportFolder
-from quiesce.results import Result
 
 
 class ReportWriting:

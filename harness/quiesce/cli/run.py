@@ -7,26 +7,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from quiesce import shell
-from quiesce.amounts import counted
-from quiesce.backend import Backend
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.execution import described, out_of_scope, run_and_prove
 from quiesce.backends.registry import Usable
-from quiesce.cases.case import Case
 from quiesce.cli.arguments import add_timeout, add_verbose, nonempty, report_folder, seed_number
-from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode, exit_code
-from quiesce.cli.github_actions import tell_github
-from quiesce.cli.interruption import describe_end, is_early_end
+from quiesce.cli.console import Console, tell_github
+from quiesce.cli.endings import ExitCode, describe_end, exit_code, is_early_end
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run_record import describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
 from quiesce.cli.version import version
-from quiesce.errors import CaseError, reproduced_by
-from quiesce.execution import described, out_of_scope, run_and_prove
+from quiesce.model import wording
+from quiesce.model.backend import Backend
+from quiesce.model.errors import CaseError, reproduced_by
+from quiesce.model.results import Result
+from quiesce.model.wording import counted
 from quiesce.reporting.html import why_unavailable
-from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
-from quiesce.reporting.terminal import render_summary
-from quiesce.results import Result
+from quiesce.reporting.terminal import Chosen, left_out_lines, opening_lines, render_summary
 
 RunCase: TypeAlias = Callable[[Case, Backend], Result]
 
@@ -75,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
-    """Run, report and say what was found. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    """Run, report and say what was found. Raises :class:`QuiesceError` where nothing can run."""
     catalogue = select_cases(arguments.targets, arguments.topic)
     backends = choose_backends(arguments.backend, arguments.timeout, console.preparing)
     plan = Plan(catalogue.cases, backends, arguments.seed)
@@ -128,8 +125,8 @@ def perform(plan: Plan, run: RunCase, console: Console, keep: Iterable[Callable[
 
 def reproduce_command(case: Case, backend: str, seed: int) -> str:
     """Return the command line that runs one case on one backend again, quoted for a POSIX shell."""
-    words = ["quiesce", "run", shell.operand(case.path), "--backend", backend]
-    return shell.join(words if seed == 0 else [*words, "--seed", str(seed)])
+    words = ["quiesce", "run", wording.operand(case.path), "--backend", backend]
+    return wording.join(words if seed == 0 else [*words, "--seed", str(seed)])
 
 
 def opening(plan: Plan) -> str:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from quiesce.backends.registry import Usable
 from quiesce.cli.selection import Choice, check_described
 from quiesce.cli.version import version
-from quiesce.errors import CaseError
-from quiesce.reporting.run_keys import ENDED, NAMED, PLANNED, SKIPPED, UNREADABLE
-from quiesce.results import Report
+from quiesce.model.errors import CaseError
+from quiesce.model.results import Report
+from quiesce.reporting.result_lists import ENDED, NAMED, PLANNED, SKIPPED, UNREADABLE
 
 
 def describe_run(planned: int | None, backends: Choice, errors: Iterable[CaseError]) -> dict[str, str]:

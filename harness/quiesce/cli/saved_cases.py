@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quiesce import shell
-from quiesce.amounts import counted
-from quiesce.cases.case import Case
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.generation.saving import save
 from quiesce.cli.console import Console
-from quiesce.cli.file_errors import explain
-from quiesce.generation.saving import save
+from quiesce.cli.endings import explain
+from quiesce.model import wording
+from quiesce.model.wording import counted
 from quiesce.reporting.text import clean_line
 
 
@@ -27,7 +27,7 @@ def tell_how_to_run(saved: Path, backend: str, console: Console) -> None:
     """Say where a case is saved, and the command that makes it fail again."""
     path = saved.as_posix()
     console.write(f"saved as {clean_line(path)}; this command makes it fail again:\n")
-    console.write(f"  {shell.join(['quiesce', 'run', shell.operand(path), '--backend', backend])}\n\n")
+    console.write(f"  {wording.join(['quiesce', 'run', wording.operand(path), '--backend', backend])}\n\n")
 
 
 def tell_shrinking(case: Case, console: Console) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quiesce.answers import check_description
-from quiesce.backend import BackendFault
+from quiesce.allocators.answers import check_description
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.catalogue import Catalogue, below_here, find_cases, load
+from quiesce.allocators.cases.wording import instead_of
 from quiesce.backends.registry import (
     Unusable,
     Usable,
@@ -17,10 +19,8 @@ from quiesce.backends.registry import (
     probe_unnamed,
     refused,
 )
-from quiesce.cases.case import Case
-from quiesce.cases.catalogue import Catalogue, below_here, find_cases, load
-from quiesce.cases.wording import instead_of
-from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.backend import BackendFault
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 
-from quiesce.amounts import counted
-from quiesce.cases.parser import parse_case
-from quiesce.cases.writer import write_case
+from quiesce.allocators.cases.parser import parse_case
+from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.execution import run_case
+from quiesce.allocators.generation.saving import named_case
+from quiesce.allocators.generation.shrinking import TRIALS_MAX, shrink
 from quiesce.cli.arguments import Once, add_timeout, add_verbose, folder, nonempty_path
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode
+from quiesce.cli.endings import ExitCode
 from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.selection import choose_described
-from quiesce.errors import ConfigurationError
-from quiesce.execution import run_case
-from quiesce.generation.saving import named_case
-from quiesce.generation.shrinking import TRIALS_MAX, shrink
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.wording import counted
 from quiesce.reporting.text import clean_line
 
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
-    """Shrink one case. Raises :class:`quiesce.errors.QuiesceError` where it cannot be read or run."""
+    """Shrink one case. Raises :class:`QuiesceError` where it cannot be read or run."""
     case = parse_case(arguments.file)
     usable = choose_described(arguments.backend, arguments.timeout, console.preparing)
     try:

@@ -11,16 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from quiesce.amounts import counted
-from quiesce.cases.wording import did_you_mean, near_names
+from quiesce.allocators.cases.wording import did_you_mean, near_names
+from quiesce.allocators.generation.saving import FOLDER
 from quiesce.cli.arguments import job_count, nonempty, report_folder
 from quiesce.cli.console import Console
-from quiesce.cli.exit_codes import ExitCode, exit_code
-from quiesce.cli.interruption import describe_end, is_early_end
+from quiesce.cli.endings import ExitCode, describe_end, exit_code, is_early_end
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.version import version
-from quiesce.generation.saving import FOLDER
+from quiesce.model.wording import counted
 from quiesce.reporting.html import why_unavailable
 from quiesce.subjects import catalogue
 from quiesce.subjects.manifest import Subject
@@ -63,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
-    """Build, run and compare. Raises :class:`quiesce.errors.QuiesceError` where nothing can run."""
+    """Build, run and compare. Raises :class:`QuiesceError` where nothing can run."""
     subjects = catalogue.find_subjects(arguments.names, *catalogue.folders())
     for error in subjects.errors:
         console.complain(str(error))

@@ -20,11 +20,11 @@ from multiprocessing.context import SpawnProcess
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
+from quiesce.allocators.generation.running import Died, Task
 from quiesce.backends.registry import Usable
-from quiesce.cli.interruption import interrupted_by_signals
+from quiesce.cli.endings import interrupted_by_signals
 from quiesce.cli.selection import choose_described
-from quiesce.errors import BackendUnavailable, ConfigurationError, FailedInWorker, QuiesceError
-from quiesce.generation.jobs import Died, Task
+from quiesce.model.errors import BackendUnavailable, ConfigurationError, FailedInWorker, QuiesceError
 
 _AHEAD: Final = 8
 """So many results for each worker are kept until those before them are there."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quiesce.amounts import singular
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.ledger_places import Located
 from quiesce.leaks.lists import IN_LISTS
@@ -37,6 +36,7 @@ from quiesce.leaks.quantities import (
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.tracing import Site, Tracing, sites_text
 from quiesce.leaks.variables import IN_VARIABLES
+from quiesce.model.wording import singular
 
 THREAD_BYTES: Final = 16 << 10
 """What a thread takes of the C heap at most, in glibc and in CPython: both take some kilobytes."""

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quiesce.backend import Backend, BackendFault, Capability, Closing, Context, Description, DeviceProfile, Reply
-from quiesce.cases.effects import ends_of, makes_of
-from quiesce.gauges import Gauge, Readings, best_reading
+from quiesce.allocators.cases.slots import ends_of, makes_of
 from quiesce.leaks.owners import Frame, Owners, frame_text
 from quiesce.leaks.quantities import CONTEXTS, Quantity
-from quiesce.operations import MemoryKind, Operation, SynchronizeDevice, Trim
+from quiesce.model.backend import Backend, BackendFault, Capability, Closing, Context, Description, DeviceProfile, Reply
+from quiesce.model.gauges import Gauge, Readings, best_reading
+from quiesce.model.operations import MemoryKind, Operation, SynchronizeDevice, Trim
 
 OPEN: Final = Quantity(CONTEXTS, "open contexts", "contexts")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from quiesce.findings import CallSite
 from quiesce.leaks.owners import Frame
 from quiesce.leaks.quantities import Quantity
+from quiesce.model.findings import CallSite
 
 
 class Outcome(enum.Enum):

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from quiesce.amounts import bytes_in_words
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import FAMILIES, Quantity
+from quiesce.model.wording import bytes_in_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from quiesce.amounts import bytes_from, exact_size
-from quiesce.errors import ConfigurationError
 from quiesce.files import write_atomically
 from quiesce.leaks.known import KnownLeak
 from quiesce.leaks.quantities import FAMILIES
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.wording import bytes_from, exact_size
 
 _KEYS: Final = ("test", "gauge", "up_to", "versions", "reason", "expires")
 _HEAD: Final = """\

@@ -29,9 +29,9 @@ from quiesce.leaks.quantities import (
     USER_OBJECTS,
     Quantity,
 )
-from quiesce.simulator.launch import SETTINGS_VARIABLE
-from quiesce.simulator.ledger import OF_LIBRARIES, LiveThing, Thing
-from quiesce.simulator.own_machine import OwnMachine
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
+from quiesce.simulator.runtime.ledger import OF_LIBRARIES, LiveThing, Thing
+from quiesce.simulator.runtime.own_machine import OwnMachine
 
 
 @dataclass(frozen=True, slots=True)

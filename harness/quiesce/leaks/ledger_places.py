@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.findings import CallSite, Frame
 from quiesce.leaks.ledger_gauges import LedgerMeter
 from quiesce.leaks.owners import frame_text
 from quiesce.leaks.quantities import Quantity
-from quiesce.simulator.ledger import LiveThing
-from quiesce.simulator.own_machine import OwnMachine
-from quiesce.traces.folding import scripts_of
+from quiesce.model.findings import CallSite, Frame
+from quiesce.simulator.judge.call_stacks import scripts_of
+from quiesce.simulator.runtime.ledger import LiveThing
+from quiesce.simulator.runtime.own_machine import OwnMachine
 
 ROUNDS: Final = 8
 """So many rounds show a place that leaves something behind in some of them only."""

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
-from quiesce.amounts import counted
 from quiesce.leaks.judgement import LeftFiles
 from quiesce.leaks.line_watch import ROUNDS, Counts, LineWatch
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.rounds import Stopped
 from quiesce.leaks.settling import collect_garbage
 from quiesce.leaks.system_calls import SystemCalls
+from quiesce.model.wording import counted
 
 SHOWN: Final = 3
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.amounts import bytes_from
-from quiesce.errors import ConfigurationError
 from quiesce.leaks.quantities import C_HEAP, DEVICE, FAMILIES, PYTHON
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.wording import bytes_from
 
 ROUNDS_MIN: Final = 3
 ROUNDS_MAX: Final = 100_000

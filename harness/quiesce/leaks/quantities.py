@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
-from quiesce.kinds import LOST_REFERENCES, Kind
+from quiesce.model.rules import LOST_REFERENCES, Kind
 
 PYTHON: Final = "python"
 C_HEAP: Final = "c-heap"
@@ -113,7 +113,7 @@ _OPENED: Final[Mapping[str, str]] = {
 
 
 def kind_of_leak(family: str) -> str:
-    """Return the kind of a finding about a family, in the words of :mod:`quiesce.kinds`."""
+    """Return the kind of a finding about a family, in the words of :mod:`quiesce.model.rules`."""
     if family in _MEMORY:
         return f"{Kind.MEMORY_LEAK} ({_MEMORY[family]})"
     if family in _HANDLES:

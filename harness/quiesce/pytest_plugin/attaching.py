@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from quiesce.model.results import Result
 from quiesce.pytest_plugin.keys import BACKEND_PROPERTY, RESULT_ATTRIBUTE
 from quiesce.reporting.record import result_record
 from quiesce.reporting.text import clean_line
-from quiesce.results import Result
 
 
 def as_text(result: Result) -> str:

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from quiesce import shell
-from quiesce.cases.header import KEYS
-from quiesce.cases.parser import identify, parse_case
-from quiesce.errors import CaseError, is_own_error, reproduced_by
-from quiesce.execution import run_and_prove
+from quiesce.allocators.cases.header import KEYS
+from quiesce.allocators.cases.parser import identify, parse_case
+from quiesce.allocators.execution import run_and_prove
+from quiesce.model import wording
+from quiesce.model.errors import CaseError, is_own_error, reproduced_by
+from quiesce.model.results import Result, Verdict
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.keys import OWN_ERROR_ATTRIBUTE
 from quiesce.pytest_plugin.selection import chosen
-from quiesce.reporting.repetition import is_in_protocol
+from quiesce.reporting.terminal import is_in_protocol
 from quiesce.reporting.text import clean_line, failure_text, place
-from quiesce.results import Result, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from quiesce.backend import Backend
-    from quiesce.cases.case import Case
+    from quiesce.allocators.cases.case import Case
+    from quiesce.model.backend import Backend
 
 NO_BACKEND: Final = "no backend"
 """What reports call the backend of a case file that cannot be read."""
@@ -169,7 +169,7 @@ class MalformedCase(ResultItem):
 
 def reproduce(path: str, backend: str) -> str:
     """Return the command that runs one case again, for a POSIX shell; the path is quoted in any case."""
-    return f"{shell.pytest_command(path)} --quiesce-backend={shell.quote(backend)}"
+    return f"{wording.pytest_command(path)} --quiesce-backend={wording.quote(backend)}"
 
 
 def failed_result(case: Case, backend: str, reason: str) -> Result:

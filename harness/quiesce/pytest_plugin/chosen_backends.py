@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quiesce.backend import Backend
     from quiesce.backends.registry import Unusable
+    from quiesce.model.backend import Backend
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import Final
 
 import pytest
 
-from quiesce import shell
-from quiesce.cases.parser import identify
-from quiesce.errors import CaseError
-from quiesce.findings import Finding
-from quiesce.kinds import Kind
+from quiesce.allocators.cases.parser import identify
+from quiesce.model import wording
+from quiesce.model.errors import CaseError
+from quiesce.model.findings import Finding
+from quiesce.model.results import LEAK_CHECK, Result, Verdict
+from quiesce.model.rules import Kind
 from quiesce.pytest_plugin.case_items import failed_result, read_case, reproduce
-from quiesce.results import LEAK_CHECK, Result, Verdict
 
 SURVIVES: Final = "process_survives_every_request"
 """The rule that is broken where the process that runs a case or a test dies."""
@@ -45,5 +45,5 @@ def crashed_test(nodeid: str, name: str, line: int | None, observed: str) -> Res
         backend=LEAK_CHECK,
         verdict=Verdict.FAILED,
         findings=(Finding(SURVIVES, expected, observed, line=at, kind=Kind.CRASH),),
-        reproduce=shell.pytest_command(nodeid),
+        reproduce=wording.pytest_command(nodeid),
     )

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from quiesce.private_folders import open_private_file, private_folder
+from quiesce.files import open_private_file, private_folder
 
 SHARES: Final = 1024
 _TURN: Final = SHARES
@@ -29,7 +29,7 @@ def shares_of(size_bytes: int, total_bytes: int) -> int:
 def budget_folder() -> Path:
     """Return the folder of this user's files, which all runs on this machine share.
 
-    Raises :class:`quiesce.errors.ConfigurationError` where others can change it, and :class:`OSError`.
+    Raises :class:`ConfigurationError` where others can change it, and :class:`OSError`.
     """
     return private_folder(Path(tempfile.gettempdir()) / f"quiesce-devices-{os.getuid()}")
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from quiesce.amounts import bytes_from, bytes_in_words
-from quiesce.errors import ConfigurationError
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.wording import bytes_from, bytes_in_words
 from quiesce.pytest_plugin.device_budget import DeviceBudget, budget_folder, shares_of
 from quiesce.pytest_plugin.first_device import FirstDevice, first_device
 from quiesce.pytest_plugin.keys import MARKER_ERROR, MEMORY_MARKER

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from quiesce.backend import Backend
-    from quiesce.generation.sequence import GeneratedSequence
+    from quiesce.allocators.generation.sequence import GeneratedSequence
+    from quiesce.model.backend import Backend
     from quiesce.pytest_plugin.leak_tests import LeakTest
     from quiesce.pytest_plugin.simulated_device import SimulatedDevice
 
@@ -77,7 +77,7 @@ def cupy_backend(request: pytest.FixtureRequest) -> Backend:
 def allocation_sequences(backend: Backend) -> SequenceStrategy:
     """Give the Hypothesis strategy for sequences that the chosen backend can be asked for; it is called for one."""
     try:
-        from quiesce.generation.strategies import allocation_sequences as strategy
+        from quiesce.allocators.generation.strategies import allocation_sequences as strategy
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
+from quiesce.model.results import Result
 from quiesce.reporting.github import SUMMARY_BYTES_MAX, annotation_lines, checkout, finding_lines, summary
-from quiesce.results import Result
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from quiesce.model.results import LEAK_CHECK
 from quiesce.pytest_plugin.keys import DEVICE_ATTRIBUTE, RESULT_ATTRIBUTE
-from quiesce.reporting.handed_over import HANDING_VARIABLE, Handing
-from quiesce.results import LEAK_CHECK
+from quiesce.reporting.pytest_handover import HANDING_VARIABLE, Handing
 
 
 class HandingOver:

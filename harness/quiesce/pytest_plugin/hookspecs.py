@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from quiesce.backend import Backend
-    from quiesce.results import Report, Result
+    from quiesce.model.backend import Backend
+    from quiesce.model.results import Report, Result
 
 
 @pytest.hookspec(firstresult=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from quiesce.findings import Finding
-from quiesce.simulator.access_log import read_accesses
-from quiesce.simulator.launch import SETTINGS_VARIABLE
-from quiesce.simulator.own_machine import own_ledger
+from quiesce.model.findings import Finding
+from quiesce.simulator.runtime.kernel_logs import read_accesses
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
+from quiesce.simulator.runtime.own_machine import own_ledger
 
 
 class KernelFaults:
@@ -28,7 +28,9 @@ class KernelFaults:
         """Return the accesses that were wrong since the beginning."""
         if self._folder is None or self._counts() == self._told:
             return ()
-        from quiesce.traces.watching import RemoteWatch  # all of the oracle, which is long to load and rarely needed
+        from quiesce.simulator.judge.watching import (
+            RemoteWatch,  # all of the oracle, which is long to load and rarely needed
+        )
 
         watch = RemoteWatch(own_ledger(self._folder))
         try:

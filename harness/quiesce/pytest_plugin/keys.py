@@ -9,13 +9,13 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from quiesce.backend import Description
     from quiesce.leaks.contexts import ContextMeter
+    from quiesce.model.backend import Description
+    from quiesce.model.results import Result
     from quiesce.pytest_plugin.chosen_backends import Selection
     from quiesce.pytest_plugin.leak_options import LeakSettings
     from quiesce.pytest_plugin.leak_tests import LeakTest
     from quiesce.pytest_plugin.options import Settings
-    from quiesce.results import Result
 
 SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
 """In ``config.stash``: what the user asked for."""
@@ -69,7 +69,7 @@ DEVICE_RESULT: Final[pytest.StashKey[str]] = pytest.StashKey()
 """In ``item.stash``: that result, until it is on a report."""
 
 EXEC_SETTINGS: Final = "QUIESCE_SIMULATOR"
-"""What ``quiesce exec`` sets for its program, by the name that :mod:`quiesce.simulator.launch` has for it."""
+"""What ``quiesce exec`` sets for its program, by the name that :mod:`quiesce.simulator.runtime.launch` has for it."""
 
 BACKEND_PROPERTY: Final = "quiesce_backend"
 """The property of a report, and so of a JUnit test case, that names the backend it ran on."""

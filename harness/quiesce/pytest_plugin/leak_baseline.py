@@ -17,16 +17,15 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.amounts import counted
-from quiesce.errors import ConfigurationError
-from quiesce.findings import INSTALLED
 from quiesce.leaks.judgement import Growth, Judgement
 from quiesce.leaks.known import Applied, KnownLeak, amount_of, apply_known, gauge_name, merged
 from quiesce.leaks.known_file import read_known, write_known
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import COUNTED_EXACTLY
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.findings import INSTALLED
+from quiesce.model.wording import counted, shown_path
 from quiesce.reporting.text import clean_line
-from quiesce.shown_paths import shown_path
 
 RECORDED: Final = "recorded; say why it is accepted"
 """The reason of an entry that was written."""

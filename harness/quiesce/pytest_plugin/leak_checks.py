@@ -17,8 +17,6 @@ from typing import Final
 
 import pytest
 
-from quiesce.errors import ConfigurationError
-from quiesce.findings import Finding
 from quiesce.leaks.anonymous_memory import AnonymousMemoryMeter
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.contexts import ContextMeter
@@ -42,6 +40,9 @@ from quiesce.leaks.series import Series
 from quiesce.leaks.tasks import TaskMeter
 from quiesce.leaks.threads import ThreadMeter
 from quiesce.leaks.variables import VariableMeter
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.findings import Finding
+from quiesce.model.results import Verdict
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.first_run import FirstRun
 from quiesce.pytest_plugin.forked_children import ForkedChildren
@@ -64,7 +65,6 @@ from quiesce.pytest_plugin.leak_warnings import warn_of
 from quiesce.pytest_plugin.neighbours import failed_subtests
 from quiesce.reporting.leak_checks import leak_in_short
 from quiesce.reporting.text import clean_line
-from quiesce.results import Verdict
 
 RUNNERS: Final = ("_pytest", "pluggy", "hypothesis", "xdist", "execnet", "coverage", "memray")
 """What runs tests or measures them; the plugins of pytest come on top."""

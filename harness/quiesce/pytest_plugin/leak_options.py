@@ -54,8 +54,8 @@ class LeakSettings:
 
     def plan(self) -> Plan:
         """Return the plan of every test that says nothing else. Raises :class:`pytest.UsageError` with one line."""
-        from quiesce.errors import ConfigurationError
         from quiesce.leaks.plan import Plan, adjusted
+        from quiesce.model.errors import ConfigurationError
 
         plan = Plan()
         for key, value, source in () if self.off else self.given:

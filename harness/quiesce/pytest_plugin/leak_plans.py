@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.errors import ConfigurationError
 from quiesce.leaks.plan import ROUNDS_MAX, ROUNDS_MIN, Plan, adjusted
+from quiesce.model.errors import ConfigurationError
 from quiesce.pytest_plugin.keys import LEAK_FIXTURE, LEAK_MARKER
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from quiesce.amounts import counted
 from quiesce.leaks.judgement import Outcome
+from quiesce.model.wording import counted
 from quiesce.reporting.text import clean_line
 
 if TYPE_CHECKING:

@@ -8,20 +8,19 @@ from typing import Final
 
 import pytest
 
-from quiesce.amounts import bytes_in_words
-from quiesce.findings import Finding, Grade, RoundReadings
-from quiesce.kinds import Kind
 from quiesce.leaks.growth import measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.left_files import left_files_text
 from quiesce.leaks.peaks import Peaks
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, REFERENCES, Quantity, kind_of_leak
-from quiesce.quoting import with_allocation_quoted
+from quiesce.model.findings import Finding, Grade, RoundReadings
+from quiesce.model.results import LEAK_CHECK, Result, Verdict
+from quiesce.model.rules import Kind
+from quiesce.model.wording import bytes_in_words, pytest_command
 from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK, LEAVES, MARKER_SAYS
 from quiesce.reporting.text import clean_line, failure_text, rate
-from quiesce.results import LEAK_CHECK, Result, Verdict
-from quiesce.shell import pytest_command
+from quiesce.simulator.judge.quoting import with_allocation_quoted
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The rule that a leaking test breaks."""

@@ -110,8 +110,8 @@ def _prepare_workers(config: pytest.Config, record: RunRecord) -> None:
 
 def _add_corpus(config: pytest.Config) -> None:
     """Add the corpus to what is collected; pytest itself sees to it that nothing is collected twice."""
-    from quiesce.cases.catalogue import corpus_directory
-    from quiesce.errors import ConfigurationError
+    from quiesce.allocators.cases.catalogue import corpus_directory
+    from quiesce.model.errors import ConfigurationError
 
     try:
         corpus = corpus_directory()
@@ -227,7 +227,7 @@ def _check_simulated_devices(session: pytest.Session) -> None:
     """Say now what a test's marker asks for that makes no sense."""
     items = [item for item in getattr(session, "items", ()) if item.get_closest_marker(SIMULATED_MARKER) is not None]
     if items:
-        from quiesce.errors import ConfigurationError
+        from quiesce.model.errors import ConfigurationError
         from quiesce.pytest_plugin.refusing import refuse
         from quiesce.pytest_plugin.simulated_device import check_markers
         from quiesce.reporting.text import clean_line

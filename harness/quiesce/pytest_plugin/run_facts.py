@@ -10,7 +10,7 @@ import pytest
 
 from quiesce.pytest_plugin.keys import SETTINGS
 from quiesce.pytest_plugin.selection import chosen
-from quiesce.reporting.run_keys import NAMED, SKIPPED
+from quiesce.reporting.result_lists import NAMED, SKIPPED
 from quiesce.reporting.text import clean_line
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from quiesce.amounts import counted
 from quiesce.leaks.plan import ROUNDS_MIN
+from quiesce.model.wording import counted
 from quiesce.pytest_plugin.case_items import CaseItem
 from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN, SELECTION, SETTINGS
 from quiesce.pytest_plugin.selection import chosen
-from quiesce.reporting.opening import Chosen, left_out_lines, opening_lines
+from quiesce.reporting.terminal import Chosen, left_out_lines, opening_lines
 
 
 def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: int) -> list[str]:

@@ -30,8 +30,8 @@ from quiesce.pytest_plugin.keys import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
+    from quiesce.model.results import Report, Result
     from quiesce.reporting.folder import ReportFolder
-    from quiesce.results import Report, Result
 
 
 class RunRecord:
@@ -189,7 +189,7 @@ class RunRecord:
         """Return the leak checks without a verdict, in a run that may have none."""
         if not self._config.stash[LEAK_SETTINGS].is_strict:
             return []
-        from quiesce.results import Verdict
+        from quiesce.model.results import Verdict
 
         return [each for each in self._results if each.is_leak_check and each.verdict is Verdict.INCONCLUSIVE]
 
@@ -207,14 +207,14 @@ class RunRecord:
 
     def _drop_earlier_attempts(self) -> None:
         if self._results:
-            from quiesce.reporting.attempts import last_attempts
+            from quiesce.reporting.result_lists import last_attempts
 
             self._results = last_attempts(self._results)
 
     def _report(self) -> Report:
+        from quiesce.model.results import Report
         from quiesce.pytest_plugin.run_facts import run_facts
-        from quiesce.reporting.ordering import ordered
-        from quiesce.results import Report
+        from quiesce.reporting.result_lists import ordered
 
         return Report(self._settings.seed, tuple(ordered(self._results)), self._facts or run_facts(self._config))
 
@@ -239,9 +239,8 @@ class RunRecord:
 
     def _lines(self, cases: list[Result], *, asked: bool) -> tuple[list[str], list[str]]:
         """Return what is to be said of cases and of the run, and what of it is a warning."""
-        from quiesce.reporting.counts import count_by_backend
-        from quiesce.reporting.opening import left_out_lines
-        from quiesce.reporting.terminal import empty_warnings, not_run_lines, summary_table
+        from quiesce.reporting.result_lists import count_by_backend
+        from quiesce.reporting.terminal import empty_warnings, left_out_lines, not_run_lines, summary_table
         from quiesce.reporting.text import clean_line
 
         counts = count_by_backend(cases, set(self._settings.backends or ()) - self._ordinary_backends)
@@ -267,7 +266,7 @@ class RunRecord:
         return lines, warnings
 
     def _conclude(self, terminalreporter: pytest.TerminalReporter, cases: list[Result]) -> None:
-        from quiesce.reporting.conclusion import conclusions
+        from quiesce.reporting.terminal import conclusions
 
         seed = f"; seed {self._settings.seed}" if self._settings.seed else ""
         for line in conclusions(cases):

@@ -17,22 +17,21 @@ from typing import Any, Final, Protocol
 
 import pytest
 
-from quiesce.amounts import counted
-from quiesce.errors import BackendUnavailable, ConfigurationError
-from quiesce.findings import Finding
-from quiesce.flavour import Flavour
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.findings import Finding
+from quiesce.model.outcomes import Flavour
+from quiesce.model.requests import RequestError, evaluate_size
+from quiesce.model.results import Result, Verdict
+from quiesce.model.wording import counted, pytest_command
 from quiesce.pytest_plugin.attaching import as_text
 from quiesce.pytest_plugin.keys import DEVICE_RESULT, SIMULATED_MARKER
 from quiesce.reporting.text import finding_text
-from quiesce.requests import RequestError, evaluate_size
-from quiesce.results import Result, Verdict
-from quiesce.shell import pytest_command
-from quiesce.simulator.flavours import Simulated, parse_flavour
-from quiesce.simulator.launch import RECYCLING, SETTINGS_VARIABLE, MachineSettings, check_settings
-from quiesce.simulator.machine import Machine
-from quiesce.simulator.own_machine import own_ledger
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.watching import Between, RemoteWatch, Watch
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.watching import Between, RemoteWatch, Watch
+from quiesce.simulator.runtime.flavours import Simulated, parse_flavour
+from quiesce.simulator.runtime.launch import RECYCLING, SETTINGS_VARIABLE, MachineSettings, check_settings
+from quiesce.simulator.runtime.machine import Machine
+from quiesce.simulator.runtime.own_machine import own_ledger
 
 _OPTIONS: Final = ("capacity", "devices", "fail", "pinned", "recycle", "stacks")
 _WORDS: Final = ("flavour", "schedule", "seed", "left", *_OPTIONS)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quiesce.execution import described, out_of_scope
+from quiesce.allocators.execution import described, out_of_scope
 from quiesce.pytest_plugin.case_items import CaseItem, reproduce
 from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN
 from quiesce.pytest_plugin.named_items import names_item
 
 if TYPE_CHECKING:
-    from quiesce.backend import Description
-    from quiesce.results import Result
+    from quiesce.model.backend import Description
+    from quiesce.model.results import Result
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

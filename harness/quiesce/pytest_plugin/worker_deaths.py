@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from quiesce.results import Result
+    from quiesce.model.results import Result
 
 WORKER_INPUT: Final = "quiesce_checked"
 """The key of ``config.workerinput`` under which a worker finds the channel."""

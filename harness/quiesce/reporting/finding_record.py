@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quiesce.findings import CallSite, Finding, Frame, Grade, Quotation, RoundReadings
+from quiesce.model.findings import CallSite, Finding, Frame, Grade, Quotation, RoundReadings
 from quiesce.reporting.json_values import (
     RecordError,
     encodable,

@@ -8,16 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from quiesce.errors import ConfigurationError
 from quiesce.files import locked_folder
-from quiesce.reporting.attempts import last_attempts
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.results import Report, Result
 from quiesce.reporting.html import why_unavailable, write_html
 from quiesce.reporting.journal import Journal, read_journal
-from quiesce.reporting.json_report import write_json
 from quiesce.reporting.junit import write_junit
-from quiesce.reporting.run_keys import ENDED
+from quiesce.reporting.record import write_json
+from quiesce.reporting.result_lists import ENDED, last_attempts
 from quiesce.reporting.sarif import has_leak_checks, write_sarif
-from quiesce.results import Report, Result
 
 JSON_NAME: Final = "report.json"
 JUNIT_NAME: Final = "junit.xml"
@@ -154,7 +153,7 @@ def _write_reports(report: Report, directory: Path) -> None:
 def read_folder(directory: Path) -> Report:
     """Return what a run's journal holds, also that of a run that was killed.
 
-    Raises :class:`quiesce.errors.ConfigurationError` for a folder without a journal that can be read.
+    Raises :class:`ConfigurationError` for a folder without a journal that can be read.
     """
     journal = directory / JOURNAL_NAME
     try:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from quiesce.findings import Finding
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
 from quiesce.reporting.leak_checks import NAMES_MAX, accused_first, checks_in_short, leak_in_short, place_of
 from quiesce.reporting.text import ACTIONS, clean_line
-from quiesce.results import Result, Verdict
 
 WORKSPACE: Final = "GITHUB_WORKSPACE"
 SUMMARY_BYTES_MAX: Final = 1 << 20

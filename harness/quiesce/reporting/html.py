@@ -24,17 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quiesce.files import write_atomically
-from quiesce.reporting.counts import count_by_backend
-from quiesce.reporting.ordering import ordered
+from quiesce.model.results import Report, Verdict
 from quiesce.reporting.page.cards import anchors, make_cards
-from quiesce.reporting.page.headline import headline
 from quiesce.reporting.page.matrix import SEVERITY, make_matrix
 from quiesce.reporting.page.plot_library import load_plot_library, script_digest
-from quiesce.reporting.page.reasons import reasons
-from quiesce.reporting.page.vocabulary import vocabulary_of
+from quiesce.reporting.page.summary import headline, reasons, vocabulary_of
 from quiesce.reporting.program_page.page import is_of_programs, make_program_page
+from quiesce.reporting.result_lists import count_by_backend, ordered
 from quiesce.reporting.text import clean_line
-from quiesce.results import Report, Verdict
 
 if TYPE_CHECKING:
     from jinja2 import Environment

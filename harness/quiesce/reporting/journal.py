@@ -14,13 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from quiesce.errors import ConfigurationError
 from quiesce.files import create_part, naming, open_regular, part_of, put_in_place, write_whole
-from quiesce.reporting.attempts import last_attempts
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.results import Report, Result
 from quiesce.reporting.json_values import RecordError
 from quiesce.reporting.record import result_from_record, result_record, run_values
-from quiesce.reporting.run_keys import ENDED
-from quiesce.results import Report, Result
+from quiesce.reporting.result_lists import ENDED, last_attempts
 
 FORMAT: Final = "quiesce-journal"
 VERSION: Final = 1
@@ -85,7 +84,7 @@ def read_journal(path: Path) -> Report:
     """Return the report that a journal holds; its run was ``killed`` if the journal has no end.
 
     A torn last line is left out: its result was never complete. Of several attempts the last one is in the report.
-    Raises :class:`quiesce.errors.ConfigurationError` for a file that is not a journal, naming the line, and
+    Raises :class:`ConfigurationError` for a file that is not a journal, naming the line, and
     :class:`OSError` where it cannot be read.
     """
     # Every complete line ends in a line feed, so what follows the last one is torn or empty.

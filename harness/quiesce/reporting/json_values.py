@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from quiesce import shell
+from quiesce.model import wording
 
 
 class RecordError(ValueError):
@@ -16,9 +16,9 @@ class RecordError(ValueError):
 def encodable(text: str) -> str:
     r"""Write lone surrogates (undecodable output of a driver) as ``\udc80``: strict JSON readers refuse them.
 
-    Secrets in command lines do not get into a report: see :func:`quiesce.shell.redacted`.
+    Secrets in command lines do not get into a report: see :func:`quiesce.model.wording.redacted`.
     """
-    return shell.redacted(text).encode("utf-8", "backslashreplace").decode("utf-8")
+    return wording.redacted(text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def mapping_of(value: object, meaning: str) -> Mapping[str, Any]:

@@ -2,24 +2,44 @@
 
 JUnit knows failure, error and skipped. *Failed* is a failure. A *broken case* is an error, and so is a result that
 leaves its run without a verdict. What is otherwise neither pass nor failure is skipped with its reason. The exact
-verdict is a property of every test case. The notes about a program are what the test case wrote (``system-out``).
+verdict is a property of every test case. The notes about a program are what the test case wrote (``system-out``): what
+it held, and what was not judged or simulated.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 from quiesce.files import write_atomically
-from quiesce.findings import Finding
-from quiesce.reporting.attempts import attempt_note
-from quiesce.reporting.counts import BackendCounts, count_by_backend
-from quiesce.reporting.names import split_case
-from quiesce.reporting.ordering import ordered
-from quiesce.reporting.program_notes import program_notes
+from quiesce.model.findings import Finding
+from quiesce.model.program_run import ProgramRun
+from quiesce.model.results import Report, Result, Verdict
+from quiesce.model.wording import bytes_in_words
+from quiesce.reporting.program_page.holders import things_of
+from quiesce.reporting.program_page.wording import short_place
+from quiesce.reporting.result_lists import BackendCounts, attempt_note, count_by_backend, ordered, split_case
 from quiesce.reporting.text import clean_line, failure_text
-from quiesce.results import Report, Result, Verdict
+
+
+def program_notes(program: ProgramRun) -> Iterator[str]:
+    """Yield the notes of a process, its calls that failed, then a line for each place that made what it held."""
+    yield from map(clean_line, program.notes)
+    for failed in program.failed_calls.kept:
+        where = f" at {place}" if (place := short_place(failed.site)) else ""
+        remark = f" ({failed.remark})" if failed.remark else ""
+        yield clean_line(f"failed{remark}: {failed.count:,} x {failed}{where}")
+    held = program.holdings
+    moment = "held at exit" if held.at_exit else "held at its end"
+    for each in held.kept:
+        size = f"{bytes_in_words(each.size_bytes)} in " if each.size_bytes else ""
+        call = f"{each.thing} from {each.site.call}"
+        yield clean_line(f"{moment} ({each.state}): {size}{each.count:,} x {call} on device {each.device}")
+    more = held.count - sum(each.count for each in held.kept)
+    if more:
+        yield f"{moment}: {things_of((), more)}"
 
 
 def render_junit(report: Report) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from quiesce.amounts import counted, singular
-from quiesce.findings import Finding
-from quiesce.kinds import LOST_REFERENCES
-from quiesce.program_rules import RULES
+from quiesce.model.findings import Finding
+from quiesce.model.program_rules import RULES
+from quiesce.model.results import Result, Verdict
+from quiesce.model.rules import LOST_REFERENCES
+from quiesce.model.wording import counted, singular
 from quiesce.reporting.text import clean_line
-from quiesce.results import Result, Verdict
 
 KEEPS_TO_ITS_PEAK: Final = "a_test_keeps_to_its_peak"
 """The rule that a test breaks which uses more memory at a time than its marker allows."""

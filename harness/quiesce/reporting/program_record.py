@@ -1,23 +1,25 @@
-"""What a process of a program did, as JSON values, and back."""
+"""What a process of a program did, as JSON values, and back: its memory, its failed calls, who held the memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from quiesce.program_run import (
+from quiesce.model.program_run import (
     Conditions,
     Event,
+    FailedCall,
     FailedCalls,
+    Holder,
     Holding,
     Holdings,
     MemoryHistory,
     MemorySeries,
     ObservedCall,
+    OutOfMemory,
     ProgramRun,
     Surroundings,
 )
-from quiesce.reporting.failed_calls_record import failed_calls_from, failed_calls_record
 from quiesce.reporting.finding_record import call_site_from, call_site_record
 from quiesce.reporting.json_values import (
     RecordError,
@@ -30,7 +32,103 @@ from quiesce.reporting.json_values import (
     numbers_of,
     text_of,
 )
-from quiesce.reporting.out_of_memory_record import out_of_memory_from, out_of_memory_record
+
+
+def failed_calls_record(calls: FailedCalls) -> dict[str, Any]:
+    """Return the calls as JSON values."""
+    return {"count": calls.count, "kept": [_record(each) for each in calls.kept]}
+
+
+def _record(call: FailedCall) -> dict[str, Any]:
+    return {
+        "code": call.code,
+        "count": call.count,
+        "error": encodable(call.error),
+        "is_injected": call.is_injected,
+        "known": encodable(call.known),
+        "site": call_site_record(call.site),
+        "unnoticed": call.unnoticed,
+    }
+
+
+def failed_calls_from(record: object) -> FailedCalls:
+    """Return the calls. Raises :class:`quiesce.reporting.json_values.RecordError` for any other shape."""
+    fields = mapping_of(record, "the value of 'failed_calls'")
+    return FailedCalls(tuple(_call_from(item) for item in items_of(fields, "kept")), number_of(fields, "count"))
+
+
+def _call_from(record: object) -> FailedCall:
+    fields = mapping_of(record, "a failed call")
+    return FailedCall(
+        call_site_from(fields.get("site")),
+        number_of(fields, "code"),
+        text_of(fields, "error"),
+        number_of(fields, "count"),
+        number_of(fields, "unnoticed"),
+        flag_of(fields, "is_injected"),
+        text_of(fields, "known"),
+    )
+
+
+def out_of_memory_record(told: OutOfMemory) -> dict[str, Any]:
+    """Return who held what as JSON values."""
+    return {
+        "cached_bytes": told.cached_bytes,
+        "capacity_bytes": told.capacity_bytes,
+        "device": told.device,
+        "fragmented_bytes": told.fragmented_bytes,
+        "free_bytes": told.free_bytes,
+        "holders": [_holder_record(holder) for holder in told.holders],
+        "holders_count": told.holders_count,
+        "is_first": told.is_first,
+        "is_injected": told.is_injected,
+        "live_bytes": told.live_bytes,
+        "live_count": told.live_count,
+        "requested_bytes": told.requested_bytes,
+        "site": call_site_record(told.site),
+        "thing": encodable(told.thing),
+    }
+
+
+def _holder_record(holder: Holder) -> dict[str, Any]:
+    return {
+        "count": holder.count,
+        "site": call_site_record(holder.site),
+        "size_bytes": holder.size_bytes,
+        "thing": encodable(holder.thing),
+    }
+
+
+def out_of_memory_from(record: object) -> OutOfMemory:
+    """Return who held what. Raises :class:`quiesce.reporting.json_values.RecordError` for any other shape."""
+    fields = mapping_of(record, "the value of 'out_of_memory'")
+    return OutOfMemory(
+        thing=text_of(fields, "thing"),
+        device=number_of(fields, "device"),
+        requested_bytes=number_of(fields, "requested_bytes"),
+        is_injected=flag_of(fields, "is_injected"),
+        is_first=flag_of(fields, "is_first"),
+        capacity_bytes=number_of(fields, "capacity_bytes"),
+        live_bytes=number_of(fields, "live_bytes"),
+        live_count=number_of(fields, "live_count"),
+        cached_bytes=number_of(fields, "cached_bytes"),
+        fragmented_bytes=number_of(fields, "fragmented_bytes"),
+        free_bytes=number_of(fields, "free_bytes"),
+        site=call_site_from(fields.get("site")),
+        holders=tuple(_holder_from(item) for item in items_of(fields, "holders")),
+        holders_count=number_of(fields, "holders_count"),
+    )
+
+
+def _holder_from(record: object) -> Holder:
+    fields = mapping_of(record, "a holder")
+    return Holder(
+        text_of(fields, "thing"),
+        number_of(fields, "count"),
+        number_of(fields, "size_bytes"),
+        call_site_from(fields.get("site")),
+    )
+
 
 Value = TypeVar("Value")
 

@@ -1,11 +1,17 @@
-"""Results as plain JSON values, and back. One shape serves the report and the journal: ``reports/schema``."""
+"""Results as plain JSON values, and back. One shape serves the report and the journal: ``reports/schema``.
+
+The JSON report is one file, deterministic: equal results give equal bytes, apart from the ``run`` object.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from quiesce.reporting.counts import BackendCounts, count_by_backend
+from quiesce.files import write_atomically
+from quiesce.model.results import Report, Result, Sample, Verdict
 from quiesce.reporting.finding_record import finding_from, finding_record
 from quiesce.reporting.json_values import (
     RecordError,
@@ -16,9 +22,8 @@ from quiesce.reporting.json_values import (
     number_or_none_of,
     text_of,
 )
-from quiesce.reporting.ordering import ordered
 from quiesce.reporting.program_record import program_from, program_record
-from quiesce.results import Report, Result, Sample, Verdict
+from quiesce.reporting.result_lists import BackendCounts, count_by_backend, ordered
 
 FORMAT: Final = "quiesce-report"
 VERSION: Final = 1
@@ -135,3 +140,13 @@ def _sample_from(record: object) -> Sample:
         reserved_bytes=number_or_none_of(fields, "reserved_bytes"),
         pinned_bytes=number_or_none_of(fields, "pinned_bytes"),
     )
+
+
+def render_json(report: Report) -> str:
+    """Return the report as JSON text in ASCII, so that no terminal or code page can misread it."""
+    return json.dumps(report_record(report), indent=2, sort_keys=True, ensure_ascii=True) + "\n"
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Write the report to ``path`` atomically. Raises :class:`OSError`."""
+    write_atomically(path, render_json(report))

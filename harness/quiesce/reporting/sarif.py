@@ -14,12 +14,12 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from quiesce.files import write_atomically
-from quiesce.findings import Finding
+from quiesce.model.findings import Finding
+from quiesce.model.results import Report, Result, Verdict
+from quiesce.reporting.glossary import sentence_of
 from quiesce.reporting.json_values import encodable
 from quiesce.reporting.leak_checks import accused_first, leak_in_short, place_of
-from quiesce.reporting.page.glossary import sentence_of
 from quiesce.reporting.text import clean_line
-from quiesce.results import Report, Result, Verdict
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: Final = {Verdict.FAILED: "error", Verdict.KNOWN_UPSTREAM: "note"}

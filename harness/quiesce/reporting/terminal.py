@@ -1,19 +1,140 @@
-"""The terminal summary: failures first, then a table of what ran where, then one line that says what it means."""
+"""What a terminal shows of a run: what is about to run, then failures, a table of what ran where, and what it means."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from quiesce.amounts import counted
-from quiesce.reporting.conclusion import CASE_SUFFIX, conclusions
-from quiesce.reporting.counts import BackendCounts, count_by_backend
-from quiesce.reporting.ordering import ordered
-from quiesce.reporting.palette import PLAIN, Palette
-from quiesce.reporting.repetition import told_once
-from quiesce.reporting.text import clean_line
-from quiesce.results import LEAK_CHECK, Result, Verdict
+from quiesce.model.results import LEAK_CHECK, Result, Verdict
+from quiesce.model.rules import IN_PROTOCOL
+from quiesce.model.wording import counted
+from quiesce.reporting.leak_checks import checks_in_short
+from quiesce.reporting.result_lists import BackendCounts, count_by_backend, ordered
+from quiesce.reporting.text import PLAIN, Palette, clean_line, failure_text
+
+NAMES_MAX: Final = 5
+"""How many of the others are named; the report holds all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failing result that is shown, and those of the same backend that would say the same again."""
+
+    result: Result
+    alike: tuple[Result, ...] = ()
+
+    def text(self) -> str:
+        """Return the result's failure, with a line that counts the others."""
+        text = failure_text(self.result)
+        if not self.alike:
+            return text
+        names = ", ".join(clean_line(each.case) for each in self.alike[:NAMES_MAX])
+        more = f" and {len(self.alike) - NAMES_MAX} more" if len(self.alike) > NAMES_MAX else ""
+        also = f"  also in:   {counted(len(self.alike), 'other case')} of this driver program: {names}{more}"
+        return f"{text}\n{also}"
+
+
+def told_once(results: Iterable[Result]) -> tuple[Failure, ...]:
+    """Return what failed or is unresolved in its order, errors in the protocol once for each backend."""
+    shown: dict[str, list[Result]] = {}
+    failing = [result for result in results if result.verdict.is_failure or result.is_unresolved]
+    for result in failing:
+        if is_in_protocol(result):
+            shown.setdefault(result.backend, []).append(result)
+    return tuple(
+        Failure(result, tuple(shown[result.backend][1:]) if is_in_protocol(result) else ())
+        for result in failing
+        if not is_in_protocol(result) or result is shown[result.backend][0]
+    )
+
+
+def is_in_protocol(result: Result) -> bool:
+    """Whether a driver broke the wire protocol, rather than what it drives a rule."""
+    return any(finding.rule == IN_PROTOCOL for finding in result.findings)
+
+
+CASE_SUFFIX: Final = ".case"
+
+
+def conclusions(results: Iterable[Result]) -> tuple[str, ...]:
+    """Return a line for cases and one for leak checks, each where there is one; one of them in any case."""
+    kept = tuple(results)
+    checks = [each for each in kept if each.is_leak_check]
+    others = [each for each in kept if not each.is_leak_check]
+    lines = [] if checks and not others else [_of_cases(others)]
+    return (*lines, *([checks_in_short(checks)] if checks else []))
+
+
+def _of_cases(results: Sequence[Result]) -> str:
+    executed = [each for each in results if each.verdict.executed]
+    are_cases = all(each.path.endswith(CASE_SUFFIX) and not each.must_conclude for each in results)
+    if not executed or not are_cases:
+        return closing_line(count_by_backend(results))
+    by_verdict = {verdict: [each for each in executed if each.verdict is verdict] for verdict in Verdict}
+    cases = _distinct(executed)
+    said = [_failing(by_verdict[Verdict.FAILED], cases), _broken(by_verdict[Verdict.BROKEN_CASE], cases)]
+    if not any(said):
+        said = [_passing(by_verdict[Verdict.PASSED])]
+    if known := by_verdict[Verdict.KNOWN_UPSTREAM]:
+        said.append(f"{counted(len(known), 'failure')} known upstream on {_where(known)}")
+    if inconclusive := by_verdict[Verdict.INCONCLUSIVE]:
+        said.append(f"{len(inconclusive)} inconclusive on {_where(inconclusive)}")
+    if faults := len({each.caught for each in executed} - {""}):
+        were = "was" if faults == 1 else "were each"
+        said.append(f"{counted(faults, 'historic bug')}, switched on in the reference, {were} caught")
+    return "; ".join(filter(None, said))
+
+
+def closing_line(counts: Sequence[BackendCounts]) -> str:
+    """Return what was executed and what was found, of results of any kind."""
+    executed = sum(each.executed for each in counts)
+    if executed == 0:
+        return "nothing was executed: no verdict"
+    failures = sum(each.failures for each in counts)
+    unresolved = sum(each.unresolved for each in counts)
+    where = counted(sum(each.executed > 0 for each in counts), "backend")
+    found = counted(failures, "failure") if failures else f"{unresolved} inconclusive" if unresolved else "no failures"
+    return f"{counted(executed, 'result')} from {where}: {found}"
+
+
+def _distinct(results: Iterable[Result]) -> int:
+    return len({(each.path, each.case) for each in results})
+
+
+def _failing(failed: Sequence[Result], cases: int) -> str:
+    """Return ``2 of 103 cases failed on opencl``, or how many on each of several backends."""
+    if not failed:
+        return ""
+    count = _distinct(failed)
+    head = f"{count} of {counted(cases, 'case')} failed"
+    backends = Counter(clean_line(each.backend) for each in failed)
+    if len(backends) == 1:
+        return f"{head} on {next(iter(backends))}"
+    return f"{head}: {', '.join(f'{number} on {name}' for name, number in sorted(backends.items()))}"
+
+
+def _broken(broken: Sequence[Result], cases: int) -> str:
+    count = _distinct(broken)
+    return f"{count} of {counted(cases, 'case')} {_be(count)} broken" if count else ""
+
+
+def _passing(passed: Sequence[Result]) -> str:
+    if not passed:
+        return ""
+    return f"{counted(_distinct(passed), 'case')} passed on {_where(passed)}"
+
+
+def _where(results: Iterable[Result]) -> str:
+    """Return the one backend's name, or how many there are."""
+    names = {each.backend for each in results}
+    return clean_line(names.pop()) if len(names) == 1 else counted(len(names), "backend")
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
 
 REASONS_MAX: Final = 3
 """How many reasons are named why nothing ran on a backend."""
@@ -135,3 +256,45 @@ def _are_cases(results: Sequence[Result]) -> bool:
 
 def _is_green(counts: Sequence[BackendCounts]) -> bool:
     return any(each.executed for each in counts) and not any(each.failures or each.unresolved for each in counts)
+
+
+VERSION_CHARACTERS_MAX: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A backend that takes part, and how many of the cases it can run."""
+
+    name: str
+    version: str
+    cases: int
+
+
+def opening_lines(cases: int, backends: Iterable[Chosen], seed: int) -> list[str]:
+    """Return how many cases there are, and for each backend how many of them it can run."""
+    rows = [
+        [f"  {clean_line(each.name)}", f"{each.cases} of {cases}", short_version(each.version)] for each in backends
+    ]
+    return [
+        f"{counted(cases, 'case')} on {counted(len(rows), 'backend')}, seed {seed}",
+        *(align(rows, right=frozenset({1})) if rows else []),
+    ]
+
+
+def short_version(text: str) -> str:
+    """Return what a version says before its details; nothing for a bare number, which says nothing to a reader."""
+    shown = clean_line(text).partition(",")[0].partition("  ")[0]
+    if shown.isdecimal():
+        return ""
+    return shown if len(shown) <= VERSION_CHARACTERS_MAX else f"{shown[:VERSION_CHARACTERS_MAX]}…"
+
+
+def left_out_lines(unavailable: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return a line for backends that are not installed, for others that cannot work here, and the like.
+
+    ``unavailable`` says of each what is the matter in short, and which command says more or helps.
+    """
+    names_by_matter: dict[tuple[str, str], list[str]] = {}
+    for name, matter in sorted(unavailable.items()):
+        names_by_matter.setdefault(matter, []).append(clean_line(name))
+    return [f"{what}: {', '.join(names)} ({clean_line(advice)})" for (what, advice), names in names_by_matter.items()]

@@ -1,7 +1,10 @@
-"""Failures as text, and the cleaning of text that nobody vouches for.
+"""Failures as text, and the cleaning of text that nobody vouches for; call stacks in it, and colours for a terminal.
 
 Outcomes, evidence and error messages come from the thing under test, which may answer anything: an escape
 sequence that recolours the terminal, a carriage return that hides a line, a byte that no XML document may hold.
+
+Of a call stack the program's own frames are shown, and a note in place of the others. Where no frame is the program's
+own, those of packages are shown: they say more than a number of them.
 """
 
 from __future__ import annotations
@@ -9,14 +12,36 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
-from quiesce import shell
-from quiesce.amounts import counted, singular
-from quiesce.findings import CallSite, Finding, Frame, Quotation, RoundReadings
-from quiesce.reporting.stack_lines import shown_frames
-from quiesce.results import Result
-from quiesce.shown_paths import shown_path
+from quiesce.model import wording
+from quiesce.model.findings import SHUTDOWN, CallSite, Finding, Frame, Quotation, RoundReadings
+from quiesce.model.results import Result
+from quiesce.model.wording import counted, shown_path, singular
+
+
+def shown_frames(frames: Sequence[Frame]) -> Iterator[Frame | str]:
+    """Yield the frames that are shown, from the innermost one, and a note for neighbours that are not."""
+    has_own = any(frame.is_own for frame in frames)
+    for is_shown, neighbours in groupby(frames, key=lambda frame: frame.is_own or not (has_own or frame.folded)):
+        group = list(neighbours)
+        yield from group if is_shown else [_note(group)]
+
+
+def _note(frames: list[Frame]) -> str:
+    names = dict.fromkeys(frame.owner for frame in frames)
+    if SHUTDOWN in names:
+        return f"{SHUTDOWN} ({counted(len(frames), 'frame')})"
+    return f"{counted(len(frames), 'frame')} in {_listed(list(names))}"
+
+
+def _listed(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
 
 EVIDENCE_LINES_MAX: Final = 20
 """How many of the last lines of evidence a failure shows; the JSON report holds all of them."""
@@ -46,7 +71,7 @@ def clean(text: str) -> str:
     Tabs and line feeds stay; other line breaks become line feeds. In a step of GitHub Actions, a space is put into what
     its runner would take for a command, whoever wrote it.
     """
-    text = shell.redacted(text)
+    text = wording.redacted(text)
     if not (text.isascii() and text.isprintable()):
         text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n")
         text = "".join(_clean_character(character) for character in text)
@@ -201,3 +226,17 @@ def rate(readings: RoundReadings) -> str:
     count = f"{per_round:,.0f}" if per_round >= 1 else f"{per_round:.2f}"
     unit = clean_line(readings.unit)
     return f"{count} {singular(unit) if count == '1' else unit} per round"
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """The escape sequences around text, all empty where colour is off (ECMA-48, Select Graphic Rendition)."""
+
+    good: str = ""
+    bad: str = ""
+    strong: str = ""
+    end: str = ""
+
+
+PLAIN: Final = Palette()
+COLOURED: Final = Palette(good="\x1b[32m", bad="\x1b[31m", strong="\x1b[1m", end="\x1b[0m")

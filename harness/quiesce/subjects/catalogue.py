@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quiesce.errors import ConfigurationError
+from quiesce.model.errors import ConfigurationError
 from quiesce.subjects.manifest import Subject
 from quiesce.subjects.parser import MANIFEST, read_manifest
 

@@ -1,14 +1,18 @@
-"""Commands that fetch and build, run without a shell, with all that they write kept in a log."""
+"""Commands that fetch and build, run without a shell, with all that they write kept in a log.
+
+Their words may hold names in braces: ``{build}/driver``.
+"""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from quiesce import shell
-from quiesce.errors import SubjectNotBuilt
+from quiesce.model import wording
+from quiesce.model.errors import ConfigurationError, SubjectNotBuilt
 
 _SHOWN_LINES: Final = 16
 
@@ -18,7 +22,7 @@ def perform(command: Sequence[str], log: Path, folder: Path, environment: Mappin
 
     Raises :class:`SubjectNotBuilt` where it cannot be started or fails.
     """
-    text = shell.join(command)
+    text = wording.join(command)
     with log.open("ab") as file:
         file.write(f"$ {text}\n".encode(errors="backslashreplace"))
         file.flush()
@@ -46,3 +50,26 @@ def _shown_lines(log: Path, begin: int) -> str:
     if len(lines) > 2 * _SHOWN_LINES:  # compilers say first what is wrong, others say it last
         lines[_SHOWN_LINES:-_SHOWN_LINES] = [f"… {len(lines) - 2 * _SHOWN_LINES} lines are in the log …"]
     return "\n".join(lines)
+
+
+Places = Mapping[str, str]
+"""What stands for each word, such as ``source`` or ``version``."""
+
+_BRACES: Final = re.compile(r"\{([a-z]+)\}")
+
+
+def replace_words(texts: Sequence[str], places: Places) -> list[str]:
+    """Return the texts with what their words stand for. Raises :class:`ConfigurationError` for an unknown one."""
+    return [_BRACES.sub(lambda match: _place(match[1], places), text) for text in texts]
+
+
+def replace_in_values(named: Mapping[str, str], places: Places) -> dict[str, str]:
+    """Return a table with what the words of its values stand for; raises as :func:`replace_words` does."""
+    return dict(zip(named, replace_words(list(named.values()), places), strict=True))
+
+
+def _place(word: str, places: Places) -> str:
+    if word not in places:
+        known = ", ".join(f"{{{name}}}" for name in sorted(places))
+        raise ConfigurationError(f"nothing stands for {{{word}}} here; write one of {known}")
+    return places[word]

@@ -6,22 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from quiesce.backend import BackendFault, Context, Description, DeviceProfile
 from quiesce.backends.command import CommandBackend
-from quiesce.errors import BackendUnavailable
-from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.launch import MachineSettings, Prepared, prepare
+from quiesce.model.backend import BackendFault, Context, Description, DeviceProfile
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.runtime.flavours import Simulated
+from quiesce.simulator.runtime.launch import MachineSettings, Prepared, prepare
 from quiesce.subjects.build import Built
+from quiesce.subjects.commands import replace_in_values, replace_words
 from quiesce.subjects.manifest import Run, Subject, Variant
-from quiesce.subjects.words import replace_in_values, replace_words
 
 
 @contextmanager
 def open_driver(name: str, subject: Subject, run: Run, variant: Variant, built: Built) -> Iterator[Driver]:
     """Make the driver of one row ready, for as long as the ``with`` lasts.
 
-    Raises :class:`quiesce.errors.ConfigurationError` for a word that stands for nothing or a program that is not there,
-    and what :func:`quiesce.simulator.launch.prepare` raises.
+    Raises :class:`ConfigurationError` for a word that stands for nothing or a program that is
+    not there,
+    and what :func:`quiesce.simulator.runtime.launch.prepare` raises.
     """
     command = replace_words([*run.command, *variant.arguments], built.places)
     environment = {**built.environment, **replace_in_values(run.environment, built.places)}

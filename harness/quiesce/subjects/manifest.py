@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.flavours import Simulated
-from quiesce.traces.at_exit import AtExit
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.runtime.flavours import Simulated
 
 BASE: Final = "base"
 """The variant that a driver is without further arguments."""

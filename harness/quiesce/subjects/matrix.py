@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from quiesce.amounts import counted
-from quiesce.reporting.palette import PLAIN, Palette
+from quiesce.model.results import Result, Verdict
+from quiesce.model.wording import counted
 from quiesce.reporting.terminal import align
-from quiesce.reporting.text import clean, clean_line, failure_text
-from quiesce.results import Result, Verdict
+from quiesce.reporting.text import PLAIN, Palette, clean, clean_line, failure_text
 from quiesce.subjects.manifest import SubjectKind
 from quiesce.subjects.row import Row, RowResult
 

@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
 
-from quiesce import shell
-from quiesce.backend import Backend, BackendFault, Context, Description, DeviceProfile
-from quiesce.cases.wording import nearest
-from quiesce.errors import BackendUnavailable, ConfigurationError, SubjectNotBuilt
+from quiesce.allocators.cases.wording import nearest
+from quiesce.model import wording
+from quiesce.model.backend import Backend, BackendFault, Context, Description, DeviceProfile
+from quiesce.model.errors import BackendUnavailable, ConfigurationError, SubjectNotBuilt
 from quiesce.subjects.build import build
 from quiesce.subjects.catalogue import find_subjects, folders, subject_names
 from quiesce.subjects.driver import Driver, open_driver
@@ -45,7 +45,7 @@ class ReleaseBackend:
             return replace(self._driver.describe(), name=self._name)
         except BackendFault as fault:
             said = "; ".join(filter(None, [fault.observed, fault.evidence.strip()]))
-            raise BackendUnavailable(self._name, said, f"see {shell.join(self._row.command)}") from fault
+            raise BackendUnavailable(self._name, said, f"see {wording.join(self._row.command)}") from fault
 
     def open(self, profile: DeviceProfile) -> Context:
         """Start a fresh process. Raises :class:`BackendUnavailable` for a profile that the driver refuses."""
@@ -66,7 +66,7 @@ def load(argument: str, name: str) -> Backend:
         driver = opened.enter_context(open_driver(name, row.released, row.subject.run, row.variant, built))
     except SubjectNotBuilt as error:
         last = "; ".join(error.output.strip().splitlines()[-_OUTPUT_LINES:])
-        remedy = f"repair what it says, and write {shell.join(row.command)}"
+        remedy = f"repair what it says, and write {wording.join(row.command)}"
         raise BackendUnavailable(name, f"{error}{f': {last}' if last else ''}", remedy) from error
     except BackendUnavailable as error:
         raise BackendUnavailable(name, error.reason, error.remedy) from error
@@ -93,7 +93,7 @@ def find_row(argument: str, name: str) -> Row:
         if at:
             command += ["--version", _release_of(subjects[0], version).version]
         are = "is made of programs, which" if len(names) == 1 else "are made of programs, which"
-        raise ConfigurationError(f"{' and '.join(names)} {are} no case can drive; write {shell.join(command)}")
+        raise ConfigurationError(f"{' and '.join(names)} {are} no case can drive; write {wording.join(command)}")
     if len(driven) > 1:
         names = [f"subject:{each.name}" for each in driven]
         raise ConfigurationError(f"'{name}' names {len(names)} subjects; write {' or '.join(names)}")
@@ -141,7 +141,7 @@ def _release_of(subject: Subject, text: str) -> Release:
     instead = f"'{near}', or another of " if near else ""
     raise ConfigurationError(
         f"'{subject.name}' lists no release '{text}'; write {instead}{_listed(subject.releases)} "
-        f"('{shell.join(['quiesce', 'subjects', subject.name, '--version', text])}' tries one that is not listed)"
+        f"('{wording.join(['quiesce', 'subjects', subject.name, '--version', text])}' tries one that is not listed)"
     )
 
 

@@ -12,18 +12,18 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from quiesce.findings import Finding
-from quiesce.kinds import Kind
-from quiesce.results import Result, Verdict
-from quiesce.simulator.flavours import Simulated
-from quiesce.simulator.launch import MachineSettings, Prepared, prepare
-from quiesce.simulator.ledger import open_ledger
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
+from quiesce.model.rules import Kind
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import judge
+from quiesce.simulator.judge.verdicts import Untested, never_called, untested, use_of
+from quiesce.simulator.runtime.flavours import Simulated
+from quiesce.simulator.runtime.launch import MachineSettings, Prepared, prepare
+from quiesce.simulator.runtime.ledger import open_ledger
 from quiesce.subjects.build import Built
+from quiesce.subjects.commands import replace_in_values, replace_words
 from quiesce.subjects.manifest import Program
-from quiesce.subjects.words import replace_in_values, replace_words
-from quiesce.traces.at_exit import AtExit
-from quiesce.traces.judgement import judge
-from quiesce.traces.tested import Untested, never_called, untested, use_of
 
 TOPIC: Final = "program"
 SUCCEEDS: Final = "program_exits_with_success"
@@ -34,7 +34,7 @@ _EVIDENCE_BYTES: Final = 64 << 10
 def run_judged(program: Program, built: Built, *, seed: int, backend: str) -> Result:
     """Run a program and judge what it did; one that crashes, fails or hangs is a finding, its output kept.
 
-    Raises what :func:`quiesce.simulator.launch.prepare` raises.
+    Raises what :func:`quiesce.simulator.runtime.launch.prepare` raises.
     """
     command = replace_words(program.command, built.places)
     environment = {**built.environment, **replace_in_values(program.environment, built.places)}

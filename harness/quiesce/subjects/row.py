@@ -1,25 +1,91 @@
-"""A row of the matrix: one release of one subject in one variant, run, and held to what the manifest expects."""
+"""A row of the matrix: one release of one subject in one variant, run, and held to what the manifest expects.
+
+What it showed is compared with the expectations in both directions.
+"""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
-from quiesce import shell
-from quiesce.cases.case import Case
-from quiesce.cases.catalogue import below_here, find_cases, load
-from quiesce.cases.parser import identify
-from quiesce.conformance import run_conformance
-from quiesce.errors import ConfigurationError
-from quiesce.execution import run_case
-from quiesce.results import Result
+from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases.catalogue import below_here, find_cases, load
+from quiesce.allocators.cases.parser import identify
+from quiesce.allocators.conformance import run_conformance
+from quiesce.allocators.execution import KNOWN_STILL_THERE, run_case
+from quiesce.model import wording
+from quiesce.model.errors import ConfigurationError
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
+from quiesce.model.rules import Kind
 from quiesce.subjects.build import Built
 from quiesce.subjects.driver import open_driver
-from quiesce.subjects.expectations import hold_to
-from quiesce.subjects.manifest import BASE, Release, Subject, Variant
+from quiesce.subjects.manifest import BASE, Expectation, Release, Subject, Variant
 from quiesce.subjects.programs import TOPIC, run_judged
+
+_EXPECT: Final = "the manifest's 'expect' no longer holds: remove or correct it"
+
+
+def hold_to(expectations: Iterable[Expectation], variant: str, results: Sequence[Result]) -> tuple[Result, ...]:
+    """Return the results of one row as the manifest has them.
+
+    A finding that is expected becomes *known upstream*, with its number; one that nobody expects stays a failure; an
+    expectation that nothing shows becomes a failure, also where its case did not even run.
+    """
+    chosen = [each for each in expectations if each.holds_in(variant)]
+    judged = [_judge(result, [each for each in chosen if each.covers(result.case)]) for result in results]
+    shown = {(each, name) for each in chosen for name in _shown(each, results)}
+    missing = [each for each in chosen if (each, each.finds) not in shown]
+    for each in missing:
+        covered = [index for index, result in enumerate(judged) if each.covers(result.case)]
+        if covered:
+            index = covered[0]
+            judged[index] = _without(each, judged[index])
+        else:
+            judged.append(_never_ran(each, results[0].backend if results else variant))
+    return tuple(judged)
+
+
+def _shown(expectation: Expectation, results: Iterable[Result]) -> Iterator[str]:
+    for result in results:
+        if expectation.covers(result.case):
+            yield from (finding.rule for finding in result.findings)
+
+
+def _judge(result: Result, expectations: Sequence[Expectation]) -> Result:
+    """Return a result whose every finding is expected as known, any other as it is."""
+    expected = {each.finds: each.upstream for each in expectations}
+    names = {finding.rule for finding in result.findings}
+    if not names or result.verdict is Verdict.BROKEN_CASE:
+        return result
+    if names <= expected.keys():
+        numbers = ", ".join(dict.fromkeys(expected[name] for name in sorted(names)))
+        return replace(result, verdict=Verdict.KNOWN_UPSTREAM, reason=numbers)
+    if expected:
+        wanted = ", ".join(sorted(expected))
+        return replace(result, verdict=Verdict.FAILED, reason=f"expected: {wanted}; it found something else")
+    return result
+
+
+def _without(expectation: Expectation, result: Result) -> Result:
+    """Return a result as a failure, because what it was expected to show it did not."""
+    finding = _missing(
+        expectation, f"the result is '{result.verdict}'" + (f": {result.reason}" if result.reason else "")
+    )
+    return replace(result, verdict=Verdict.FAILED, reason="", findings=(*result.findings, finding))
+
+
+def _never_ran(expectation: Expectation, backend: str) -> Result:
+    finding = _missing(expectation, "nothing ran under that name")
+    return Result(expectation.case, "", "", backend, Verdict.FAILED, findings=(finding,))
+
+
+def _missing(expectation: Expectation, observed: str) -> Finding:
+    expected = f"{expectation.finds} ({expectation.upstream})"
+    return Finding(KNOWN_STILL_THERE, expected, f"{observed}; {_EXPECT}", kind=Kind.OUTDATED_EXPECTATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +152,7 @@ def rows_of(subject: Subject, versions: Sequence[str], variants: Sequence[str], 
 def run_row(row: Row, built: Built, only: Sequence[str]) -> RowResult:
     """Run a row that was built. ``only`` are patterns of results: then those cases and programs alone run.
 
-    Raises :class:`quiesce.errors.QuiesceError` where the driver cannot be started here.
+    Raises :class:`QuiesceError` where the driver cannot be started here.
     """
     subject, variant = row.released, row.variant
     results: list[Result] = []
@@ -133,7 +199,7 @@ def _case_files(subject: Subject) -> tuple[Path, ...]:
 def select(subject: Subject, variant: Variant, only: Sequence[str]) -> tuple[Case, ...]:
     """Return the cases of the corpus, and of the subject's own folder, that a variant is driven by.
 
-    Raises :class:`ConfigurationError` for a pattern without a case, and :class:`quiesce.errors.CaseError`.
+    Raises :class:`ConfigurationError` for a pattern without a case, and :class:`CaseError`.
     """
     catalogue = load([below_here(path) for path in _case_files(subject)])
     if catalogue.errors:
@@ -152,7 +218,7 @@ def reproduce_command(row: Row, result: Result) -> str:
     words = list(row.command)
     if result.path or result.case.startswith(f"{TOPIC}/"):
         words += ["--case", result.case]
-    return shell.join(words)
+    return wording.join(words)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

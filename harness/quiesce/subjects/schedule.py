@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from quiesce import shell
-from quiesce.errors import BackendUnavailable, QuiesceError, SubjectNotBuilt, reproduced_by
+from quiesce.model import wording
+from quiesce.model.errors import BackendUnavailable, QuiesceError, SubjectNotBuilt, reproduced_by
 from quiesce.subjects.build import Built, build
 from quiesce.subjects.manifest import Release, Subject
 from quiesce.subjects.row import Row, RowResult, run_row
@@ -73,7 +73,7 @@ def prepare(subject: Subject, release: Release) -> Built | Unready:
 def perform(row: Row, built: Built, only: Sequence[str]) -> RowResult | Unready:
     """Run a row, or say why not."""
     try:
-        with reproduced_by(shell.join(row.command)):
+        with reproduced_by(wording.join(row.command)):
             return run_row(row, built, only)
     except QuiesceError as error:
         return _why(error)

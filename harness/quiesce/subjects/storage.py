@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from quiesce.private_folders import private_folder
-from quiesce.simulator.cache import cache_folder
+from quiesce.files import private_folder
+from quiesce.simulator.runtime.cache import cache_folder
 
 _MARKER: Final = "complete"
 _CONTENT: Final = "content"

@@ -9,9 +9,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from quiesce.backend import Capability, Description
 from quiesce.backends.reference import backend
-from quiesce.serving import Json, Served, _write
+from quiesce.backends.serving import Json, Served, _write
+from quiesce.model.backend import Capability, Description
 
 CLAIMED = frozenset({Capability.MEMORY, Capability.POOL, Capability.CAPACITY, Capability.BACKING_LEDGER})
 FAULT = sys.argv[1]

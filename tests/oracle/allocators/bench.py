@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, CopyEnqueued, Observation
-from quiesce.operations import MemoryKind, Operation, Slot
-from quiesce.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, CopyEnqueued, Observation
+from quiesce.model.operations import MemoryKind, Operation, Slot
+from quiesce.model.outcomes import Allocated, Done, Outcome, OutOfMemory, Rejected, Unsupported
 
 from .heap import ForeignError, Heap, Injection, NoMemory, Placement
 from .machine import Event, Machine, Stream

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from quiesce.backend import Capability, Promise
-from quiesce.gauges import Gauge
+from quiesce.model.backend import Capability, Promise
+from quiesce.model.gauges import Gauge
 
 from .arenas import Buddy, Bump, Coarse, Slab
 from .bench import BOTH, CLAIM, Traits, Trial

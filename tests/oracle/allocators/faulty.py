@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.backend import DeviceProfile
+from quiesce.model.backend import DeviceProfile
 
 from . import faulty_chunks as chunks
 from . import faulty_counting as counting

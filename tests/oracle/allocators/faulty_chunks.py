@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quiesce.backend import Closing
+from quiesce.model.backend import Closing
 
 from .arenas import Coarse
 from .bench import Bench

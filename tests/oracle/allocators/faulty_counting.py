@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.gauges import Gauge
-from quiesce.operations import MemoryKind, Operation, Slot
-from quiesce.outcomes import Outcome
+from quiesce.model import operations as ops
+from quiesce.model.gauges import Gauge
+from quiesce.model.operations import MemoryKind, Operation, Slot
+from quiesce.model.outcomes import Outcome
 
 from .arenas import Coarse
 from .bench import Bench, Block

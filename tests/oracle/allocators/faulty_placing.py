@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.operations import MemoryKind, Operation, Slot
-from quiesce.outcomes import Allocated, Done, Outcome
+from quiesce.model import operations as ops
+from quiesce.model.operations import MemoryKind, Operation, Slot
+from quiesce.model.outcomes import Allocated, Done, Outcome
 
 from .arenas import Bump, Coarse, Slab
 from .bench import Bench, Block

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from bisect import insort
 
-from quiesce.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
-from quiesce.operations import InjectedError, MemoryKind
+from quiesce.model.observations import BackingAllocated, BackingFreed, BackingRefused, Observation
+from quiesce.model.operations import InjectedError, MemoryKind
 
 
 class NoMemory(Exception):

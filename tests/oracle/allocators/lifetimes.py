@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.backend import Closing, DeviceProfile
-from quiesce.operations import MemoryKind, Slot
-from quiesce.outcomes import Done, Outcome
+from quiesce.model import operations as ops
+from quiesce.model.backend import Closing, DeviceProfile
+from quiesce.model.operations import MemoryKind, Slot
+from quiesce.model.outcomes import Done, Outcome
 
 from .bench import Bench, Trial
 from .heap import Heap, NoMemory

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from quiesce.observations import (
+from quiesce.model.observations import (
     DeviceSynchronized,
     EventCompleted,
     EventRecorded,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quiesce.gauges import Gauge
+from quiesce.model.gauges import Gauge
 
 from .arenas import Coarse
 from .bench import Bench

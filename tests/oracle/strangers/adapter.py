@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quiesce import operations as ops
-from quiesce.backend import Capability, Closing, Description, DeviceProfile, Flavour, Promise, Reply
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.observations import CopyEnqueued, Observation
-from quiesce.operations import MemoryKind, Operation, Slot
-from quiesce.outcomes import (
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability, Closing, Description, DeviceProfile, Flavour, Promise, Reply
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.observations import CopyEnqueued, Observation
+from quiesce.model.operations import MemoryKind, Operation, Slot
+from quiesce.model.outcomes import (
     BACKING_ERROR,
     CAPTURE_UNSUPPORTED,
     ILLEGAL_STATE,

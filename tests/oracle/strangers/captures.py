@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from quiesce.operations import CaptureMode, Slot
-from quiesce.outcomes import CAPTURE_INVALIDATED, CAPTURE_MERGE, CAPTURE_UNJOINED, ILLEGAL_STATE, INVALID_VALUE
+from quiesce.model.operations import CaptureMode, Slot
+from quiesce.model.outcomes import CAPTURE_INVALIDATED, CAPTURE_MERGE, CAPTURE_UNJOINED, ILLEGAL_STATE, INVALID_VALUE
 
 from .device import Queue
 

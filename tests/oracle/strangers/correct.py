@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quiesce.backend import Capability, Promise
 from quiesce.backends.reference import backend as reference
-from quiesce.gauges import Gauge
+from quiesce.model.backend import Capability, Promise
+from quiesce.model.gauges import Gauge
 
 from .adapter import Stranger
 from .arenas import StealingArenas

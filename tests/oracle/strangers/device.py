@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from quiesce.observations import (
+from quiesce.model.observations import (
     BackingAllocated,
     BackingFreed,
     BackingRefused,
@@ -27,7 +27,7 @@ from quiesce.observations import (
     Observation,
     StreamSynchronized,
 )
-from quiesce.operations import InjectedError, MemoryKind
+from quiesce.model.operations import InjectedError, MemoryKind
 
 
 class NoRoom(Exception):

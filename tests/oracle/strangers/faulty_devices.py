@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.operations import MemoryKind, Operation, Slot
-from quiesce.outcomes import Done, Outcome
+from quiesce.model import operations as ops
+from quiesce.model.operations import MemoryKind, Operation, Slot
+from quiesce.model.outcomes import Done, Outcome
 
 from .adapter import Session
 from .arenas import StealingArenas

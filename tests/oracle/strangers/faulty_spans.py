@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from quiesce import operations as ops
-from quiesce.operations import Operation, Slot
-from quiesce.outcomes import Outcome
+from quiesce.model import operations as ops
+from quiesce.model.operations import Operation, Slot
+from quiesce.model.outcomes import Outcome
 
 from .adapter import Session
 from .arenas import StealingArenas

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.operations import Slot
+from quiesce.model import operations as ops
+from quiesce.model.operations import Slot
 
 from .device import Queue
 from .pool import Piece, Pool, round_up

@@ -5,8 +5,8 @@ Work, records and waits alike, whether the sequence asked for them or a library 
 
 from __future__ import annotations
 
-from quiesce.backend import Reply
-from quiesce.operations import Operation
+from quiesce.model.backend import Reply
+from quiesce.model.operations import Operation
 
 from .adapter import Session
 from .device import Gate, Point, Queue, Runtime

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quiesce.backend import DeviceProfile, Reply
-from quiesce.gauges import Gauge, Readings, Source
-from quiesce.operations import MemoryKind, Operation, Slot
-from quiesce.outcomes import ILLEGAL_STATE
+from quiesce.model.backend import DeviceProfile, Reply
+from quiesce.model.gauges import Gauge, Readings, Source
+from quiesce.model.operations import MemoryKind, Operation, Slot
+from quiesce.model.outcomes import ILLEGAL_STATE
 
 from .adapter import Session, Stranger
 from .captures import Refused

@@ -5,9 +5,9 @@ Whoever ends a capture where it was joined spoils it.
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.operations import Operation, Slot
-from quiesce.outcomes import CAPTURE_UNSUPPORTED, INVALID_VALUE, Outcome
+from quiesce.model import operations as ops
+from quiesce.model.operations import Operation, Slot
+from quiesce.model.outcomes import CAPTURE_UNSUPPORTED, INVALID_VALUE, Outcome
 
 from .adapter import Session
 from .captures import Refused

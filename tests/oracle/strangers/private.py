@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection
 
-from quiesce import operations as ops
-from quiesce.backend import DeviceProfile
-from quiesce.operations import MemoryKind, Operation, Slot
-from quiesce.outcomes import Outcome
+from quiesce.model import operations as ops
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.operations import MemoryKind, Operation, Slot
+from quiesce.model.outcomes import Outcome
 
 from .adapter import Session, Stranger
 from .captures import Capture, Refused

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.outcomes import Outcome
+from quiesce.model import operations as ops
+from quiesce.model.outcomes import Outcome
 
 from .device import Broken, NoRoom, Queue
 from .pool import Piece, round_up

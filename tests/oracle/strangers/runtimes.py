@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.backend import Context, DeviceProfile, Reply
-from quiesce.operations import Operation, Slot
-from quiesce.outcomes import NOT_INITIALIZED, Allocated, Done, OutOfMemory, Rejected
+from quiesce.model import operations as ops
+from quiesce.model.backend import Context, DeviceProfile, Reply
+from quiesce.model.operations import Operation, Slot
+from quiesce.model.outcomes import NOT_INITIALIZED, Allocated, Done, OutOfMemory, Rejected
 
 from .withholding import Withholding, WithholdingContext
 

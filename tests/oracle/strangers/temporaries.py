@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quiesce import operations as ops
-from quiesce.operations import Operation
-from quiesce.outcomes import Outcome
+from quiesce.model import operations as ops
+from quiesce.model.operations import Operation
+from quiesce.model.outcomes import Outcome
 
 from .adapter import Session
 from .device import NoRoom

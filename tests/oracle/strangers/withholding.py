@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
-from quiesce.gauges import Gauge, Readings
-from quiesce.observations import (
+from quiesce.model.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
+from quiesce.model.gauges import Gauge, Readings
+from quiesce.model.observations import (
     BackingAllocated,
     BackingFreed,
     BackingRefused,
@@ -18,7 +18,7 @@ from quiesce.observations import (
     Observation,
     StreamSynchronized,
 )
-from quiesce.operations import Operation
+from quiesce.model.operations import Operation
 
 _TOLD_BY: Final = {
     Capability.BACKING_LEDGER: (BackingAllocated, BackingFreed, BackingRefused),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from quiesce import operations as ops
-from quiesce.backend import DeviceProfile
-from quiesce.operations import MemoryKind, Operation, Slot
-from quiesce.outcomes import (
+from quiesce.model import operations as ops
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.operations import MemoryKind, Operation, Slot
+from quiesce.model.outcomes import (
     CAPTURE_IMPLICIT,
     CAPTURE_UNSUPPORTED,
     CAPTURED_EVENT,

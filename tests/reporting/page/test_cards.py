@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from quiesce.findings import Finding
+from quiesce.model.findings import Finding
+from quiesce.model.results import Report, Result, Sample, Verdict
 from quiesce.reporting.page import cards as module
 from quiesce.reporting.page.cards import anchors, make_cards
-from quiesce.results import Report, Result, Sample, Verdict
 
 
 def unpacked(plot: str) -> Any:

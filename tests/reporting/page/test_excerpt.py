@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from quiesce.findings import Finding
+from quiesce.model.findings import Finding
+from quiesce.model.results import Sample
 from quiesce.reporting.page.excerpt import AFTER, BEFORE, HEAD, Gap, OperationLine, make_excerpt, shorten
-from quiesce.results import Sample
 
 
 def sample(index: int) -> Sample:

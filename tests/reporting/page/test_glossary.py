@@ -6,17 +6,11 @@ from typing import Final
 
 import pytest
 
-from quiesce.backends.cupy_context import SURVIVES
-from quiesce.execution import KNOWN_STILL_THERE
-from quiesce.oracle.rules import NAMES
-from quiesce.reporting.page.glossary import (
-    RULES,
-    RULES_BY_SUBJECT,
-    VERDICTS,
-    rules_in_order,
-    sentence_of,
-)
-from quiesce.results import Verdict
+from quiesce.allocators.execution import KNOWN_STILL_THERE
+from quiesce.allocators.oracle.rules import NAMES
+from quiesce.backends.cupy.context import SURVIVES
+from quiesce.model.results import Verdict
+from quiesce.reporting.glossary import RULES, RULES_BY_SUBJECT, VERDICTS, rules_in_order, sentence_of
 from quiesce.subjects.programs import ENDS, SUCCEEDS
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "reference" / "rules.md"

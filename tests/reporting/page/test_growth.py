@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.findings import RoundReadings
-from quiesce.reporting.page.growth import NAME_LENGTH_MAX, UNIT_LENGTH_MAX, growth_words, make_growth_plot
-from quiesce.reporting.page.sizes import BYTES_MAX
-from quiesce.reporting.page.thinning import BUCKETS_MAX
+from quiesce.model.findings import RoundReadings
+from quiesce.reporting.page.plots import NAME_LENGTH_MAX, UNIT_LENGTH_MAX, growth_words, make_growth_plot
+from quiesce.reporting.page.scale import BUCKETS_MAX, BYTES_MAX
 
 STEADY = RoundReadings("threads", "threads", 7, tuple(range(12)), 11, 1.0)
 

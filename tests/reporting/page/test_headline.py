@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.reporting.counts import count_by_backend
-from quiesce.reporting.page.headline import Headline, Mood, headline
-from quiesce.results import Report, Result, Verdict
+from quiesce.model.results import Report, Result, Verdict
+from quiesce.reporting.page.summary import Headline, Mood, headline
+from quiesce.reporting.result_lists import count_by_backend
 
 
 def of(run: dict[str, str], *verdicts: Verdict) -> Headline:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quiesce.model.results import Report, Result, Verdict
 from quiesce.reporting.page.matrix import SEVERITY, Cell, make_matrix
-from quiesce.results import Report, Result, Verdict
 
 BASE = Result("pool/trim", "Trim trims", "pool/trim.case", "host", Verdict.PASSED, operations=3)
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from quiesce.reporting.page.reasons import Reason, reasons
-from quiesce.results import Report, Result, Verdict
+from quiesce.model.results import Report, Result, Verdict
+from quiesce.reporting.page.summary import Reason, reasons
 
 
 def test_only_results_without_a_verdict_have_reasons(report: Report) -> None:

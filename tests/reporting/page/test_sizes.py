@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.reporting.page.sizes import BYTES_MAX, bounded, format_bytes
+from quiesce.reporting.page.scale import BYTES_MAX, bounded, format_bytes
 
 
 @pytest.mark.parametrize(

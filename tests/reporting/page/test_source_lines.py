@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.findings import Finding, Quotation
-from quiesce.reporting.page.source_lines import QUOTATIONS_MAX, QuotedSource, SourceLine, quoted_sources
+from quiesce.model.findings import Finding, Quotation
+from quiesce.model.results import Result, Verdict
+from quiesce.reporting.page.excerpt import QUOTATIONS_MAX, QuotedSource, SourceLine, quoted_sources
 from quiesce.reporting.text import finding_text
-from quiesce.results import Result, Verdict
 
 QUOTED = Quotation("src/scale.cu", 6, 5, ("if (i <= n)", "    a[i] *= 2;", "}"))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.reporting.page.thinning import BUCKETS_MAX, extremes
+from quiesce.reporting.page.scale import BUCKETS_MAX, extremes
 
 
 @given(st.lists(st.none() | st.integers(), min_size=1, max_size=2000))

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiesce.findings import Finding
-from quiesce.reporting.page.thinning import BUCKETS_MAX
-from quiesce.reporting.page.timeline import Timeline, make_timeline
-from quiesce.results import Sample
+from quiesce.model.findings import Finding
+from quiesce.model.results import Sample
+from quiesce.reporting.page.plots import Timeline, make_timeline
+from quiesce.reporting.page.scale import BUCKETS_MAX
 
 
 def sample(index: int, live: int | None, pinned: int | None = None) -> Sample:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.program_rules import COPIED_DIRECTLY, ORDERED
-from quiesce.reporting.page.upstream import KNOWN, reference
+from quiesce.model.program_rules import COPIED_DIRECTLY, ORDERED
+from quiesce.reporting.glossary import KNOWN, reference
 
 CASES = Path(__file__).parents[3] / "cases"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quiesce.findings import CallSite, Finding, Frame
+from quiesce.model.findings import CallSite, Finding, Frame
+from quiesce.model.results import Result
 from quiesce.reporting.program_page.findings import WHOLE_MAX, Gap, Row, make_findings
-from quiesce.reporting.program_page.places import FRAMES_SHOWN_MAX, make_site, short_place
-from quiesce.results import Result
+from quiesce.reporting.program_page.wording import FRAMES_SHOWN_MAX, make_site, short_place
 
 
 def test_a_finding_is_told_in_full(program: Result) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quiesce.findings import CallSite, Frame
-from quiesce.program_run import Holding, Holdings
-from quiesce.reporting.program_page.flame import CELLS_MAX, Cell, Flame, make_flame
+from quiesce.model.findings import CallSite, Frame
+from quiesce.model.program_run import Holding, Holdings
+from quiesce.reporting.program_page.holders import CELLS_MAX, Cell, Flame, make_flame
 
 
 def holding(size_bytes: int, *frames: str, state: str = "held") -> Holding:

@@ -6,8 +6,8 @@ import json
 import re
 from dataclasses import replace
 
-from quiesce.program_run import Event, MemoryHistory, MemorySeries
-from quiesce.reporting.program_page.axis import Axis
+from quiesce.model.program_run import Event, MemoryHistory, MemorySeries
+from quiesce.reporting.page.scale import Axis
 from quiesce.reporting.program_page.memory_plot import HEIGHT, WIDTH, MemoryPlot, Noted, make_memory_plot
 
 MIB = 2**20

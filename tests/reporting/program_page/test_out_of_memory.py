@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quiesce.findings import CallSite, Frame
-from quiesce.program_run import Holder, OutOfMemory
-from quiesce.reporting.program_page.out_of_memory import make_exhaustion
+from quiesce.model.findings import CallSite, Frame
+from quiesce.model.program_run import Holder, OutOfMemory
+from quiesce.reporting.program_page.holders import make_exhaustion
 
 MIB = 2**20
 REFUSED = OutOfMemory(

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from quiesce.findings import Finding
-from quiesce.program_rules import ORDERED
-from quiesce.program_run import FailedCalls
-from quiesce.reporting.page.headline import Mood
+from quiesce.model.findings import Finding
+from quiesce.model.program_rules import ORDERED
+from quiesce.model.program_run import FailedCalls
+from quiesce.model.results import LEAK_CHECK, Report, Result, Verdict
+from quiesce.reporting.page.summary import Mood
 from quiesce.reporting.program_page.page import WHOLE_PROCESSES_MAX, is_of_programs, make_program_page
-from quiesce.results import LEAK_CHECK, Report, Result, Verdict
 
 
 def test_programs_have_this_page_and_cases_have_another(program: Result, failing: Result) -> None:

@@ -1,4 +1,7 @@
-"""The backend that drives any program over the wire protocol: describing it, opening contexts on it."""
+"""The backend that drives any program over the wire protocol: describing it, and opening contexts on it.
+
+A context turns operations into request lines, and reply lines into outcomes and observations.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,210 @@ import errno
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final, TypeVar
 
-from quiesce.backend import BackendFault, Description, DeviceProfile
 from quiesce.backends.command import wire
-from quiesce.backends.command.context import CommandContext
-from quiesce.backends.command.objects import WireError, preview
 from quiesce.backends.command.program import Program
-from quiesce.contract import IN_PROTOCOL, WATCHDOG_SECONDS, WATCHDOG_SECONDS_MAX
-from quiesce.errors import BackendUnavailable, ConfigurationError
+from quiesce.backends.command.wire import WireError, preview, shorten
+from quiesce.model.backend import BackendFault, Closing, Description, DeviceProfile, Reply
+from quiesce.model.errors import BackendUnavailable, ConfigurationError
+from quiesce.model.gauges import Readings
+from quiesce.model.observations import Observation
+from quiesce.model.operations import Mark, Operation
+from quiesce.model.outcomes import ILLEGAL_STATE, Done, Rejected, Unsupported, describe
+from quiesce.model.rules import IN_PROTOCOL, WATCHDOG_SECONDS, WATCHDOG_SECONDS_MAX
+
+OBSERVATIONS_MAX: Final = 1 << 20
+"""How many observations one request may bring over repeated ``more``; a driver with still more to say never ends."""
+
+_Read = TypeVar("_Read")
+
+
+class CommandContext:
+    """One driver process. After a :class:`BackendFault` the process is gone and the fault repeats.
+
+    ``keep`` is handed the program once the context is closed, where it serves again; None: it quits.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        description: Description,
+        keep: Callable[[Program], None] | None = None,
+        devices: int = 1,
+        *,
+        foresees: bool = False,
+    ) -> None:
+        self._program = program
+        self._description = description
+        self._keep = keep
+        self._devices = devices
+        self._foresees = foresees
+        self._batch: deque[tuple[Operation, str]] = deque()
+        self._in_batch = False
+        self._closing: Closing | None = None
+        self._seen_at_open: tuple[Observation, ...] = ()
+
+    def open(self, request: str) -> str:
+        """Open the driver; return what it answered instead of ``done``, or nothing. For the backend, once.
+
+        What was seen meanwhile is told with the first answer, a mark's included.
+        """
+        reply = self.ask(request)
+        self._seen_at_open = reply.observations
+        if isinstance(reply.outcome, Unsupported):
+            return describe(reply.outcome)
+        self._expect_done(request, reply)
+        return ""
+
+    @property
+    def foresees(self) -> bool:
+        """Whether the driver takes several requests at once."""
+        return self._foresees
+
+    def foresee(self, operations: Iterable[Operation]) -> None:
+        """Send a batch, unless one is still being answered."""
+        if self._batch or self._closing is not None:
+            return
+        batch: list[tuple[Operation, str]] = []
+        for operation in operations:
+            if isinstance(operation, Mark):
+                break
+            try:
+                batch.append((operation, wire.operation_request(operation)))
+            except wire.UnsendableRequest:
+                break
+        if len(batch) > 1 and self._program.send_ahead([request for _, request in batch]):
+            self._batch.extend(batch)
+
+    def perform(self, operation: Operation) -> Reply:
+        """Send one operation and read its reply. A mark is the harness's own: it is not sent.
+
+        Raises :class:`~quiesce.model.backend.BackendFault` for a driver that dies, hangs or answers nonsense.
+        """
+        if isinstance(operation, Mark):
+            return self._telling(Reply(Done()))
+        if self._closing is not None:
+            return Reply(Rejected(ILLEGAL_STATE))
+        if self._batch:
+            foreseen, request = self._batch.popleft()
+            if operation != foreseen:
+                raise ValueError(f"{operation} is performed, and {foreseen} was foreseen")
+            return self._telling(self._ask(request, in_batch=True))
+        try:
+            request = wire.operation_request(operation)
+        except wire.UnsendableRequest as error:
+            return self._telling(Reply(Unsupported(str(error))))
+        return self._telling(self.ask(request))
+
+    def readings(self) -> Readings:
+        """Read every gauge that the driver declared. Raises :class:`~quiesce.model.backend.BackendFault`."""
+        if not self._description.gauges:
+            return {}
+        readings = self._exchange(wire.GAUGES, lambda line: wire.read_gauges(line, self._description))
+        self._in_batch = False
+        return readings
+
+    def close(self) -> Closing:
+        """Close the driver, read its gauges, and let it quit; idempotent.
+
+        The first call raises :class:`~quiesce.model.backend.BackendFault` where the driver misbehaves meanwhile,
+        unless a
+        fault was raised before. A later call returns what was seen until then.
+        """
+        if self._closing is None:
+            self._closing = Closing()
+            try:
+                if not self._program.faulty and self._close():
+                    return self._closing
+            except BaseException:
+                self._program.end()
+                raise
+            self._program.end()
+        return self._closing
+
+    def ask(self, request: str) -> Reply:
+        """Send a line as it is, also one that no operation means, and return the reply with all its observations.
+
+        Raises :class:`~quiesce.model.backend.BackendFault`.
+        """
+        return self._ask(request, in_batch=False)
+
+    @property
+    def program(self) -> Program:
+        """The driver's process."""
+        return self._program
+
+    def _ask(self, request: str, *, in_batch: bool) -> Reply:
+        self._in_batch = in_batch
+        answer = self._exchange(request, wire.read_answer)
+        seen = answer.seen
+        observations = list(seen.observations)
+        while seen.more:
+            seen = self._exchange(wire.MORE, wire.read_more)
+            observations += seen.observations
+            if len(observations) > OBSERVATIONS_MAX:
+                observed = (
+                    f"the driver program reported more than {OBSERVATIONS_MAX} observations of '{shorten(request)}'"
+                )
+                raise self._program.fault(IN_PROTOCOL, observed)
+        beyond = [device for seen in observations if (device := getattr(seen, "device", 0)) >= self._devices]
+        if beyond:
+            observed = f"in reply to '{shorten(request)}': device {beyond[0]}, where 'open' gave {self._devices}"
+            raise self._program.fault(IN_PROTOCOL, observed)
+        if not self._description.gauges:
+            self._in_batch = False
+        return Reply(answer.outcome, tuple(observations))
+
+    def _close(self) -> bool:
+        """Close; say whether somebody keeps the program."""
+        unasked = self._rest_of_batch()
+        reply = self._telling(self.ask(wire.CLOSE))
+        reply = Reply(reply.outcome, (*unasked, *reply.observations))
+        self._closing = Closing(reply.observations)
+        self._expect_done(wire.CLOSE, reply)
+        self._closing = Closing(reply.observations, self.readings())
+        if self._keep is None:
+            self._program.finish()
+            return False
+        self._expect_done(wire.AGAIN, self.ask(wire.AGAIN))
+        self._keep(self._program)
+        return True
+
+    def _rest_of_batch(self) -> list[Observation]:
+        """Read the answers that nobody wants any more, and return what was observed meanwhile."""
+        observations: list[Observation] = []
+        if self._in_batch:
+            self.readings()
+        while self._batch:
+            observations += self._ask(self._batch.popleft()[1], in_batch=True).observations
+            self.readings()
+        return observations
+
+    def _telling(self, reply: Reply) -> Reply:
+        """Return a reply that tells, if it is the first, also of what was seen while the driver was opened."""
+        seen, self._seen_at_open = self._seen_at_open, ()
+        return Reply(reply.outcome, (*seen, *reply.observations)) if seen else reply
+
+    def _expect_done(self, request: str, reply: Reply) -> None:
+        if not isinstance(reply.outcome, Done):
+            observed = (
+                f"the driver program answered '{shorten(request)}' with {describe(reply.outcome)} instead of done"
+            )
+            raise self._program.fault(IN_PROTOCOL, observed)
+
+    def _exchange(self, request: str, read: Callable[[bytes], _Read]) -> _Read:
+        if self._in_batch:
+            line = self._program.reply(request, last=request == wire.GAUGES and not self._batch)
+        else:
+            line = self._program.exchange(request)
+        try:
+            return read(line)
+        except WireError as error:
+            raise self._program.fault(IN_PROTOCOL, f"in reply to '{shorten(request)}': {error}") from None
 
 
 class CommandBackend:
@@ -24,7 +221,7 @@ class CommandBackend:
     ``command`` is the program and its arguments; no shell reads it. ``name`` defaults to ``command:`` and the
     program's file name; ``specification`` is what ``--backend`` takes for the same command. ``watchdog_seconds`` bounds
     every single reply. ``environment`` is the driver's whole environment; None is this process's own. Raises
-    :class:`~quiesce.errors.ConfigurationError` for an empty command or a watchdog that never ends.
+    :class:`~quiesce.model.errors.ConfigurationError` for an empty command or a watchdog that never ends.
     """
 
     def __init__(
@@ -78,9 +275,9 @@ class CommandBackend:
     def describe(self) -> Description:
         """Start the driver once, ask it, and let it go; the answer is kept.
 
-        Raises :class:`~quiesce.errors.BackendUnavailable` for a driver that cannot be started, or that says no
+        Raises :class:`~quiesce.model.errors.BackendUnavailable` for a driver that cannot be started, or that says no
         proper hello and goodbye: there is nothing yet that a finding could be about. Where it was started, the cause
-        of that error is the :class:`~quiesce.backend.BackendFault`.
+        of that error is the :class:`~quiesce.model.backend.BackendFault`.
         """
         return self._introduced().description
 
@@ -100,9 +297,10 @@ class CommandBackend:
     def open(self, profile: DeviceProfile) -> CommandContext:
         """Start a fresh driver, or take one that serves again, and open it on ``profile``.
 
-        Raises :class:`~quiesce.errors.BackendUnavailable` where it cannot be started or refuses the profile. One that
+        Raises :class:`~quiesce.model.errors.BackendUnavailable` where it cannot be started or refuses the profile.
+        One that
         dies, hangs or talks nonsense now, having described itself properly, is a subject to be judged: the context
-        raises its :class:`~quiesce.backend.BackendFault` at the first use.
+        raises its :class:`~quiesce.model.backend.BackendFault` at the first use.
         """
         introduced = self._introduced()
         is_fresh = not self._kept
@@ -147,7 +345,7 @@ class CommandBackend:
 def parse_specification(text: str) -> CommandBackend:
     """Return the backend that ``command:TEXT`` names: a path and its arguments, quoted as in a shell, which none reads.
 
-    A backslash is an ordinary character on Windows. Raises :class:`~quiesce.errors.ConfigurationError`.
+    A backslash is an ordinary character on Windows. Raises :class:`~quiesce.model.errors.ConfigurationError`.
     """
     words = shlex.shlex(text, posix=True, punctuation_chars=False)
     words.whitespace_split = True
@@ -163,8 +361,10 @@ def parse_specification(text: str) -> CommandBackend:
 
 
 def serve(name: str, *, watchdog_seconds: float = WATCHDOG_SECONDS) -> CommandBackend:
-    """Return the backend ``name`` of this installation, in a process of its own (``python -m quiesce.serving``)."""
-    return CommandBackend([sys.executable, "-m", "quiesce.serving", name], name=name, watchdog_seconds=watchdog_seconds)
+    """Return the backend ``name`` of this installation, in its own process (``python -m quiesce.backends.serving``)."""
+    return CommandBackend(
+        [sys.executable, "-m", "quiesce.backends.serving", name], name=name, watchdog_seconds=watchdog_seconds
+    )
 
 
 def _remedy(error: OSError) -> str:

@@ -1,11 +1,17 @@
 """One driver program: its process, the watchdog over every exchange with it, and its end.
 
 It knows that a request is a line and a reply is a line, and nothing of what they say. Whatever the program does wrong
-becomes a :class:`~quiesce.backend.BackendFault`; the program and its process group are gone by the time it is raised.
+becomes a :class:`~quiesce.model.backend.BackendFault`; the program and its process group are gone by the time it is
+raised.
+
+A guardian process ends the driver programs of a process that was ended by force, and could not do it itself. A driver
+program that hangs does not see that its input ended. Linux could end it with its parent (``PR_SET_PDEATHSIG``), but not
+what it started, and only where each start copies this process. So one shell is told of every process group.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import subprocess
@@ -15,20 +21,83 @@ import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Final, cast
 
-from quiesce.backend import BackendFault
-from quiesce.backends.command.guardian import GUARDIAN
-from quiesce.backends.command.objects import preview, shorten
 from quiesce.backends.command.pipes import Output, Pipes, StandardFiles
-from quiesce.backends.command.wire import BATCH, LINE_BYTES_MAX, QUIT
-from quiesce.contract import ENDS_WITH_INPUT, IN_PROTOCOL, IN_TIME, SURVIVES
+from quiesce.backends.command.wire import BATCH, LINE_BYTES_MAX, QUIT, preview, shorten
+from quiesce.model.backend import BackendFault
+from quiesce.model.rules import ENDS_WITH_INPUT, IN_PROTOCOL, IN_TIME, SURVIVES
+
+_SCRIPT: Final = """
+trap '' INT TERM HUP
+left=
+while read -r what group; do
+    kept=
+    for each in $left; do [ "$each" = "$group" ] || kept="$kept $each"; done
+    left=$kept
+    [ "$what" = + ] && left="$left $group"
+done
+for each in $left; do kill -9 "-$each"; done
+"""
+
+
+class Guardian:
+    """The shell, which starts with the first driver program. A forked child of ours has one of its own."""
+
+    def __init__(self) -> None:
+        self._owner = 0
+        self._input: FileIO | None = None
+
+    def watch(self, group: int) -> None:
+        """End the process group when this process is gone."""
+        if sys.platform == "win32":
+            return
+        if self._owner != os.getpid():
+            self._start()
+        self._tell(f"+ {group}\n")
+
+    def forget(self, group: int) -> None:
+        """Let the process group be: it was ended, and its number may be that of another."""
+        if self._owner == os.getpid():
+            self._tell(f"- {group}\n")
+
+    def _start(self) -> None:
+        self._owner, self._input = os.getpid(), None
+        with suppress(OSError):  # no shell: then this is a system without the last resort
+            process = subprocess.Popen(  # noqa: S603 - a list, and a text of ours
+                ["/bin/sh", "-c", _SCRIPT],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+            self._input = cast(FileIO, process.stdin)
+            atexit.register(_end_guardian, process, os.getpid())
+
+    def _tell(self, line: str) -> None:
+        if self._input is not None and not self._input.closed:
+            with suppress(OSError):
+                self._input.write(line.encode())
+
+
+def _end_guardian(process: subprocess.Popen[bytes], owner: int) -> None:
+    if os.getpid() == owner and process.stdin is not None:
+        process.stdin.close()
+        process.wait()
+
+
+GUARDIAN: Final = Guardian()
+"""The one of this process."""
+
 
 if sys.platform == "win32":  # which cannot wait for pipes
-    from quiesce.backends.command.pipe_threads import ThreadedPipes as SystemPipes
+    from quiesce.backends.command.pipes import ThreadedPipes as SystemPipes
 else:
-    from quiesce.backends.command.pipe_polling import PolledPipes as SystemPipes
+    from quiesce.backends.command.pipes import PolledPipes as SystemPipes
 
 POLL_SECONDS: Final = 0.2
 """How often to see whether the process is gone although a child of it still holds its output open."""
@@ -66,7 +135,7 @@ class Program:
     def exchange(self, request: str) -> bytes:
         """Send one request and return the line that answers it, without its line ending.
 
-        Raises :class:`~quiesce.backend.BackendFault`; after the first one, that one again.
+        Raises :class:`~quiesce.model.backend.BackendFault`; after the first one, that one again.
         """
         self._check()
         if (early := self._early()) is not None:
@@ -84,7 +153,7 @@ class Program:
     def reply(self, request: str, *, last: bool) -> bytes:
         """Return the line that answers a request that was sent; ``last``: no other answer may follow.
 
-        Raises :class:`~quiesce.backend.BackendFault`.
+        Raises :class:`~quiesce.model.backend.BackendFault`.
         """
         self._check()
         deadline = time.monotonic() + self._watchdog_seconds
@@ -110,7 +179,7 @@ class Program:
     def finish(self) -> None:
         """Send ``quit``, which has no reply: the program exits with code 0. Its process group is ended with it.
 
-        Raises :class:`~quiesce.backend.BackendFault` for any other end.
+        Raises :class:`~quiesce.model.backend.BackendFault` for any other end.
         """
         self._pipes.send(f"{QUIT}\n".encode())
         self._pipes.close_input()
@@ -131,7 +200,7 @@ class Program:
     def leave(self) -> None:
         """End the input without a word, as a harness does that is gone: the program exits, with whatever code.
 
-        Raises :class:`~quiesce.backend.BackendFault` where it stays.
+        Raises :class:`~quiesce.model.backend.BackendFault` where it stays.
         """
         self._pipes.close_input()
         deadline = time.monotonic() + self._watchdog_seconds

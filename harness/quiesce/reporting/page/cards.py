@@ -8,21 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quiesce.findings import Finding
-from quiesce.kinds import SENTENCES
-from quiesce.reporting.attempts import attempt_note
+from quiesce.model.findings import Finding
+from quiesce.model.results import Result, Verdict
+from quiesce.model.rules import SENTENCES
+from quiesce.reporting.glossary import sentence_of
 from quiesce.reporting.leak_checks import leaked_bytes
-from quiesce.reporting.names import split_case
-from quiesce.reporting.page.excerpt import Excerpt, OperationLine, make_excerpt, shorten
-from quiesce.reporting.page.glossary import sentence_of
-from quiesce.reporting.page.growth import growth_words, make_growth_plot
+from quiesce.reporting.page.excerpt import Excerpt, OperationLine, QuotedSource, make_excerpt, quoted_sources, shorten
 from quiesce.reporting.page.matrix import SEVERITY
-from quiesce.reporting.page.packing import pack
-from quiesce.reporting.page.source_lines import QuotedSource, quoted_sources
-from quiesce.reporting.page.timeline import make_timeline
+from quiesce.reporting.page.plot_library import pack
+from quiesce.reporting.page.plots import growth_words, make_growth_plot, make_timeline
 from quiesce.reporting.record import TIMELINE_VERDICTS
+from quiesce.reporting.result_lists import attempt_note, split_case
 from quiesce.reporting.text import clean_line, place, unsaid_evidence
-from quiesce.results import Result, Verdict
 
 PLOTTED_MAX: Final = 500
 """So many cards carry plots and operations; of the rest the page has the findings, and report.json everything."""

@@ -1,4 +1,8 @@
-"""The operations beside a timeline, as text: all of a short sequence, of a long one those around what was found."""
+"""Excerpts for a finding: the operations around it, and the lines of source that it quotes.
+
+All operations of a short sequence are shown, of a long one those around what was found. Lines of source come from the
+report: no file is opened.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.findings import Finding
-from quiesce.reporting.page.sizes import format_bytes
-from quiesce.reporting.text import clean_line
-from quiesce.results import Sample
+from quiesce.model.findings import Finding
+from quiesce.model.results import Sample
+from quiesce.model.wording import shown_path
+from quiesce.reporting.page.scale import format_bytes
+from quiesce.reporting.text import clean_line, quoted_lines
 
 HEAD: Final = 3
 """Operations shown from the beginning."""
@@ -112,3 +117,43 @@ def _with_gaps(lines: Iterable[OperationLine], last: int) -> Iterator[OperationL
         following = line.index + 1
     if last >= following:
         yield Gap(last + 1 - following)
+
+
+QUOTATIONS_MAX: Final = 4
+LINES_MAX: Final = 20
+LINE_LENGTH_MAX: Final = 160
+"""So much of what a report says is shown: anybody may have written it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """One line. ``is_it`` says that the finding names it."""
+
+    number: int
+    text: str
+    is_it: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedSource:
+    """Lines of one file. ``place`` is the file and the line that is meant."""
+
+    place: str
+    lines: tuple[SourceLine, ...]
+
+
+def quoted_sources(finding: Finding) -> tuple[QuotedSource, ...]:
+    """Return what a finding quotes."""
+    return tuple(
+        QuotedSource(
+            clean_line(f"{shown_path(each.file)}:{each.line}"),
+            tuple(
+                SourceLine(number, _shortened(text), is_it) for number, text, is_it in quoted_lines(each)[:LINES_MAX]
+            ),
+        )
+        for each in finding.quoted[:QUOTATIONS_MAX]
+    )
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= LINE_LENGTH_MAX + 1 else f"{line[:LINE_LENGTH_MAX]}…"

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.reporting.attempts import attempt_note
-from quiesce.reporting.names import shorten_middle, split_case
+from quiesce.model.results import Result, Verdict
+from quiesce.reporting.result_lists import attempt_note, shorten_middle, split_case
 from quiesce.reporting.text import clean_line
-from quiesce.results import Result, Verdict
 
 SEVERITY: Final[Mapping[Verdict, int]] = {
     verdict: rank

@@ -1,19 +1,23 @@
-"""Plotly, packed into the page, so that a timeline is drawn without a network and unpacked only when one is shown."""
+"""Plotly and the values it draws, packed into the page: drawn without a network, unpacked only when shown."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from quiesce.reporting.page.packing import pack
+
+def pack(text: str) -> str:
+    """Return text compressed (RFC 1950) and in base64, for ``atob`` and ``DecompressionStream("deflate")``."""
+    return base64.b64encode(zlib.compress(text.encode("utf-8"), level=9)).decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
 class PlotLibrary:
-    """``packed`` is the script as :func:`quiesce.reporting.page.packing.pack` packs it.
+    """``packed`` is the script as :func:`quiesce.reporting.page.plot_library.pack` packs it.
 
     ``digest`` names it in the page's policy.
     """

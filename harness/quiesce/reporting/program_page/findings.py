@@ -1,21 +1,19 @@
-"""The findings of a process: what broke, who made the calls, and what happened around it."""
+"""What went wrong in a process: its findings, its calls that failed, and its tests that the plugin reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.findings import CallSite, Finding
-from quiesce.program_run import ObservedCall, Surroundings
-from quiesce.reporting.page.excerpt import shorten
-from quiesce.reporting.page.glossary import sentence_of
-from quiesce.reporting.page.source_lines import QuotedSource, quoted_sources
+from quiesce.model.findings import CallSite, Finding
+from quiesce.model.program_run import FailedCall, FailedCalls, ObservedCall, Surroundings
+from quiesce.model.results import Result, Verdict
+from quiesce.reporting.glossary import sentence_of
+from quiesce.reporting.page.excerpt import QuotedSource, quoted_sources, shorten
 from quiesce.reporting.program_page.memory_plot import Noted
-from quiesce.reporting.program_page.places import Site, make_site
-from quiesce.reporting.program_page.words import heading_of
+from quiesce.reporting.program_page.wording import Site, heading_of, make_site, short_place
 from quiesce.reporting.text import clean_line, unsaid_evidence
-from quiesce.results import Result
 
 WHOLE_MAX: Final = 60
 """So many findings of a process have stacks and surroundings on the page; report.json has those of all."""
@@ -84,7 +82,7 @@ def noted(cards: Sequence[FindingCard]) -> Iterator[Noted]:
 def _card(finding: Finding, number: int, prefix: str, around: Surroundings | None) -> FindingCard:
     is_whole = number <= WHOLE_MAX
     sites = finding.call_sites if is_whole else ()
-    rows = tuple(_rows(around.calls)) if around is not None and is_whole else ()
+    rows = tuple(_rows_around(around.calls)) if around is not None and is_whole else ()
     return FindingCard(
         number=number,
         anchor=f"{prefix}finding-{number}",
@@ -122,7 +120,7 @@ def _evidence(finding: Finding) -> str:
     return "\n".join(lines)[-EVIDENCE_LENGTH_MAX:]
 
 
-def _rows(calls: Sequence[ObservedCall]) -> Iterator[Row | Gap]:
+def _rows_around(calls: Sequence[ObservedCall]) -> Iterator[Row | Gap]:
     following = calls[0].number if calls else 0
     for call in calls:
         if call.number > following:
@@ -130,3 +128,75 @@ def _rows(calls: Sequence[ObservedCall]) -> Iterator[Row | Gap]:
         role = shorten(call.role)
         yield Row(call.number, call.thread, shorten(call.call), shorten(call.text), role)
         following = call.number + 1
+
+
+_ROWS_MAX: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRow:
+    """One function that failed with one error at one place. ``about`` is what else there is to say, or empty."""
+
+    call: str
+    error: str
+    times: str
+    about: str
+    place: str
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTable:
+    """The rows, and how many found no room."""
+
+    rows: tuple[FailedRow, ...]
+    left_out: int
+
+
+def make_failed(calls: FailedCalls) -> FailedTable | None:
+    """Return the table; None where no call failed."""
+    rows = tuple(_failed_rows(calls.kept[:_ROWS_MAX]))
+    return FailedTable(rows, calls.count - len(rows)) if rows else None
+
+
+def _failed_rows(calls: tuple[FailedCall, ...]) -> Iterator[FailedRow]:
+    for each in calls:
+        yield FailedRow(
+            call=shorten(each.site.call),
+            error=shorten(f"{each.code} {each.error}".rstrip()),
+            times=f"{each.count:,}",
+            about=shorten(each.remark),
+            place=short_place(each.site),
+            site=make_site(each.site),
+        )
+
+
+_SHOWN: Final = frozenset({Verdict.FAILED, Verdict.BROKEN_CASE, Verdict.INCONCLUSIVE})
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTest:
+    """One test. ``reproduce`` is the command that runs it alone."""
+
+    anchor: str
+    name: str
+    verdict: Verdict
+    reason: str
+    findings: tuple[FindingCard, ...]
+    reproduce: str
+
+
+def make_tests(results: Iterable[Result]) -> tuple[JudgedTest, ...]:
+    """Return the tests among ``results`` that a reader has to look at, in their order."""
+    shown = [result for result in results if result.program is None and result.verdict in _SHOWN]
+    return tuple(
+        JudgedTest(
+            anchor=f"t{number}",
+            name=clean_line(result.case),
+            verdict=result.verdict,
+            reason=clean_line(result.reason),
+            findings=make_findings(result, f"t{number}-"),
+            reproduce=clean_line(result.reproduce),
+        )
+        for number, result in enumerate(shown, 1)
+    )

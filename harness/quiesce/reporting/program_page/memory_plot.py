@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from quiesce.amounts import bytes_in_words
-from quiesce.program_run import OTHER, Event, MemoryHistory, MemorySeries
+from quiesce.model.program_run import OTHER, Event, MemoryHistory, MemorySeries
+from quiesce.model.wording import bytes_in_words
 from quiesce.reporting.page.excerpt import shorten
-from quiesce.reporting.page.scale import byte_ticks
-from quiesce.reporting.page.sizes import bounded
-from quiesce.reporting.program_page.axis import Axis, Tick
-from quiesce.reporting.program_page.words import kind_of
+from quiesce.reporting.page.scale import Axis, Tick, bounded, byte_ticks
+from quiesce.reporting.program_page.wording import kind_of
 
 WIDTH: Final = 2000
 HEIGHT: Final = 500

@@ -7,23 +7,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.amounts import bytes_in_words, counted
-from quiesce.program_run import Conditions, ProgramRun
+from quiesce.model.program_run import Conditions, ProgramRun
+from quiesce.model.results import Report, Result, Verdict
+from quiesce.model.wording import bytes_in_words, counted
+from quiesce.reporting.glossary import KNOWN, VERDICTS, Reference, reference, sentence_of
 from quiesce.reporting.page.excerpt import shorten
-from quiesce.reporting.page.glossary import VERDICTS, sentence_of
-from quiesce.reporting.page.headline import Mood
-from quiesce.reporting.page.upstream import KNOWN, Reference, reference
-from quiesce.reporting.program_page.axis import Axis
-from quiesce.reporting.program_page.failed_calls import FailedTable, make_failed
-from quiesce.reporting.program_page.findings import FindingCard, make_findings, noted
-from quiesce.reporting.program_page.holders import HeldAtEnd, make_held, things_of
+from quiesce.reporting.page.scale import Axis
+from quiesce.reporting.page.summary import Mood
+from quiesce.reporting.program_page.findings import (
+    FailedTable,
+    FindingCard,
+    JudgedTest,
+    make_failed,
+    make_findings,
+    make_tests,
+    noted,
+)
+from quiesce.reporting.program_page.holders import Exhaustion, HeldAtEnd, make_exhaustion, make_held, things_of
 from quiesce.reporting.program_page.memory_plot import MemoryPlot, make_memory_plot
-from quiesce.reporting.program_page.out_of_memory import Exhaustion, make_exhaustion
-from quiesce.reporting.program_page.tests import JudgedTest, make_tests
-from quiesce.reporting.program_page.words import title_of
-from quiesce.reporting.run_keys import ENDED
+from quiesce.reporting.program_page.wording import title_of
+from quiesce.reporting.result_lists import ENDED
 from quiesce.reporting.text import clean_line
-from quiesce.results import Report, Result, Verdict
 
 WHOLE_PROCESSES_MAX: Final = 24
 """Of so many processes the page has everything."""

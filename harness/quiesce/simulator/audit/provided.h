@@ -5,7 +5,7 @@
 
 #include "dynamic_symbols.h"
 
-#define SIMULATOR_NAME "libquiesce-simulator.so"  // harness/quiesce/simulator/build.py
+#define SIMULATOR_NAME "libquiesce-simulator.so"  // harness/quiesce/simulator/runtime/build.py
 
 typedef struct {
     dynamic_symbols simulator, front;  // front: the library of the run that stands for the runtime

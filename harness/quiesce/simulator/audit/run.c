@@ -2,7 +2,7 @@
 
 #include "system.h"
 
-/* In what harness/quiesce/simulator/launch.py sets: "flavour=cuda;version=12;…;folder=…". */
+/* In what harness/quiesce/simulator/runtime/launch.py sets: "flavour=cuda;version=12;…;folder=…". */
 static const char variable[] = "QUIESCE_SIMULATOR=", setting[] = "folder=";
 static char folder[PATH_BYTES];
 

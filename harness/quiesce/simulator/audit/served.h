@@ -1,7 +1,7 @@
 /* Which libraries are a vendor's runtime, driver or compiler, and which of the run's own stands for each. */
 #pragma once
 
-/* Read the run's table, which harness/quiesce/simulator/flavours.py writes. */
+/* Read the run's table, which harness/quiesce/simulator/runtime/flavours.py writes. */
 void served_read(void);
 
 /* COMPILER: one whose results are to be other than on a device, and that needs the vendor's own.

@@ -13,7 +13,7 @@ enum { USUAL_BYTES = 512 };  // glibc.rtld.optional_static_tls, where nobody set
 
 static size_t taken_bytes;
 
-// Return the room that the run's environment asks of the loader: harness/quiesce/simulator/launch.py.
+// Return the room that the run's environment asks of the loader: harness/quiesce/simulator/runtime/launch.py.
 static size_t room_bytes(void) {
     char path[PATH_BYTES] = "", digits[16];
     size_t room = 0;

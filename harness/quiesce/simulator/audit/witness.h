@@ -1,4 +1,4 @@
-// What was seen, for whoever judges the run: harness/quiesce/simulator/loads.py reads it and says what each kind is.
+// What was seen, for whoever judges the run: runtime/loads.py reads it and says what each kind is.
 #pragma once
 
 /* Write it down, once for each process; `client` is the file that asked. */

@@ -18,7 +18,7 @@ enum variable_space { VARIABLE_GLOBAL, VARIABLE_MANAGED, VARIABLE_CONSTANT };
 
 // Memory of one variable, which belongs to what it is part of; `content` NULL: zeros. Its name is noted in a file next
 // to the ledger, with a line for each: the number of its allocation's observation, its address, and the name
-// (quiesce.simulator.device_code).
+// (quiesce.simulator.runtime.device_code).
 enum status variable_allocate(enum variable_space space, unsigned device, uint64_t size_bytes, const void *content,
                               const char *name, uint64_t *address);
 void variable_free(enum thing thing, uint64_t address);  // as a client's is freed, when the devices are done

@@ -1,5 +1,5 @@
 // The vendor's compilers and headers, which are installed for the client or not: the compiler of kernels, a process of
-// the run's own, looks for them (quiesce.kernels.toolkits).
+// the run's own, looks for them (quiesce.simulator.kernels.toolkits).
 #pragma once
 
 enum toolkit_library { TOOLKIT_NVRTC, TOOLKIT_NVVM, TOOLKIT_LIBRARIES };

@@ -1,4 +1,4 @@
-// What compiled kernels and the runtime agree on. quiesce.kernels.translation has the same layouts and numbers.
+// What compiled kernels and the runtime agree on. kernels.translation has the same layouts and numbers.
 #pragma once
 
 #include <stddef.h>

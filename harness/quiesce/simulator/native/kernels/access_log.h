@@ -5,7 +5,7 @@
 // one, the other's block, its thread, whether it writes, its places, line and instruction follow; else nothing stands
 // in these fields. Then come the names of two arrays in shared memory, or nothing. The last two are the numbers of the
 // lines of this log that say who allocated the block of a heap that is missed, and who freed it; or nothing
-// (quiesce.simulator.access_log). Such lines have no observation.
+// (quiesce.simulator.runtime.kernel_logs). Such lines have no observation.
 #pragma once
 
 #include <stdbool.h>

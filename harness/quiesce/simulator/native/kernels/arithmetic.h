@@ -1,4 +1,4 @@
-// Functions that compiled kernels call by name (quiesce.kernels makes the calls). Each result is exact, so that a
+// Functions that compiled kernels call by name (kernels makes the calls). Each result is exact, so that a
 // kernel gives the same bits on every processor, except for approximations, which PTX lets differ between devices.
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-// How a result that lies between two numbers is rounded. quiesce.kernels.translation.rounding has the same numbers.
+// How a result that lies between two numbers is rounded. kernels/translation/instructions/floating_point has the same.
 enum kernel_rounding { ROUND_NEAREST_EVEN, ROUND_TO_ZERO, ROUND_DOWN, ROUND_UP, ROUND_NEAREST_AWAY };
 
 // Rounds a double once to a format with that many bits for the exponent and the fraction; an enum kernel_rounding.

@@ -1,5 +1,5 @@
 // Matrices that the threads of a warp hold together (PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions").
-// quiesce.kernels.translation.matrices makes the calls.
+// quiesce.simulator.kernels.translation.instructions.matrices makes the calls.
 #pragma once
 
 #include "kernels/abi.h"

@@ -1,5 +1,5 @@
 // What all threads of a block use of memory in one instruction, where their addresses grow evenly with their index: it
-// is judged at once, before the loop over the threads runs (quiesce.kernels.translation.ranges).
+// is judged at once, before the loop over the threads runs (quiesce.simulator.kernels.translation.hoisted_checks).
 #pragma once
 
 #include "kernels/abi.h"

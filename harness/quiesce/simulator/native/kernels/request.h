@@ -1,4 +1,4 @@
-// The compiler, which is a process of the run's own (quiesce.kernels.server): asked by a socket in the run's folder.
+// The compiler, which is a process of the run's own (kernels/server): asked by a socket in the run's folder.
 #pragma once
 
 #include <stdbool.h>

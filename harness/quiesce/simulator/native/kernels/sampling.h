@@ -4,7 +4,7 @@
 
 #include "kernels/texel.h"
 
-// What an instruction asks for, and gets. quiesce.kernels.translation.textures has the same layout and numbers.
+// What an instruction asks for, and gets. kernels/translation/instructions/textures has the same layout and numbers.
 struct texel_area {
     uint32_t coordinates[3], layer;
     int32_t offsets[3];

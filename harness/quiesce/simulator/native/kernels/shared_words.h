@@ -1,6 +1,6 @@
 // Who used each word of shared memory, of words whose bytes were always used together (shared_checks.h). Compiled
 // kernels look here themselves, and note what they use where nobody meets another one
-// (quiesce.kernels.translation.shared_words has the same layout).
+// (quiesce.simulator.kernels.translation.access_recording has the same layout).
 #pragma once
 
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 enum action { LOAD, STORE, ADD, MINIMUM, MAXIMUM, AND, OR };
 enum mode { TRAP, CLAMP, ZERO };
 
-// What an instruction says of itself; quiesce.kernels.translation.textures has the same numbers.
+// What an instruction says of itself; quiesce.simulator.kernels.translation.instructions.textures has the same numbers.
 struct operation {
     unsigned axes, bytes, count;  // bytes of each of so many elements
     enum mode mode;

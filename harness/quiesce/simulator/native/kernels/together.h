@@ -1,5 +1,5 @@
 // All threads of a block at once, as long as they wait at the same places: the compiled kernel runs them in loops
-// (quiesce.kernels.translation.together), which is much faster than one thread after another.
+// (quiesce.simulator.kernels.translation.work_group_vectorisation), which is much faster than one thread after another.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // Which bytes each launch reads and writes, exactly: what races between launches, copies and frees are found by
-// (quiesce.traces.races). Compiled kernels set the bits themselves (quiesce.kernels.translation.touched has the same
+// (judge/races). Compiled kernels set the bits themselves (kernels/translation/access_recording has the same
 // numbers), and ask for the first use of each kind in a cell of memory, so that it is known where bits are set. After a
 // launch its set is written to a log next to the ledger, each different set once.
 #pragma once

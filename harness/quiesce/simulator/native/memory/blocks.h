@@ -35,7 +35,7 @@ static inline struct arena_slot block_slot(uint64_t address) {
     return bank ? arena_find(bank, address) : (struct arena_slot){0};
 }
 
-// Whether an address is in constant memory, which the host alone writes (quiesce.kernels.translation.checks).
+// Whether an address is in constant memory, which the host alone writes (quiesce.simulator.kernels.translation.checks).
 static inline bool is_constant(uint64_t address) { return block_bank(address) == &banks[BANK_CONSTANTS]; }
 
 // Whether an address is in memory that kernels allocate with malloc (kernels/device_heap.h).

@@ -1,6 +1,6 @@
 // For each byte of memory that is given out here, and each device, a bit: whether every use of the byte by a kernel of
 // that device is right. It is, where the byte belongs to live memory of the device or memory that all share, and was
-// written. Compiled kernels look at the bits themselves (quiesce.kernels.translation.checks has the same numbers); of
+// written. Compiled kernels look at the bits themselves (kernels/translation/checks has the same numbers); of
 // bytes without them the runtime knows more (kernels/checks.h).
 #pragma once
 

@@ -1,0 +1,162 @@
+"""Actions that take all there is, or nearly all, and ask for more, and actions that let a call below fail.
+
+What allocators do then is seldom tried.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.allocators.generation.actions_memory import (
+    ALIGNMENTS,
+    UNIT_BYTES,
+    allocate,
+    allocate_block,
+    allocate_managed,
+    allocate_pinned,
+    free_block,
+    pool_slot,
+    settle_unseen,
+    some_streams,
+    stage,
+    trim,
+    work_on,
+)
+from quiesce.allocators.generation.actions_runtime import create_instance, initialize, launch_instance, partition
+from quiesce.allocators.generation.things import Block, Stream
+from quiesce.allocators.generation.writer import Writer
+from quiesce.model import operations as ops
+from quiesce.model.backend import Capability
+from quiesce.model.operations import FailurePoint, InjectedError, MemoryKind, Slot
+
+_BLOCKS_MAX: Final = (24, 24, 24, 24, 24, 24, 24, 72)
+"""So many blocks take all there is: many small ones are what size classes and slabs are for."""
+_FROM_EMPTY: Final = (6, 7)
+_PARTS: Final = (2, 3, 4, 8)
+_PARTS_OF_ALL: Final = (2, 3, 4, 1)
+"""To the last byte, where nothing but what was exhausted can be in the way: limits are off by one there."""
+_IN_FLIGHT: Final = (1, 4, 6)
+_ASKS_MANAGED: Final = 192
+_CHURNS_MAX: Final = 6
+_UNLIMITED_BYTES: Final = 16 << 20
+"""What counts as everything where no capacity is honoured."""
+
+
+def exhaust(writer: Writer, a: int, b: int, c: int) -> None:
+    """Take all there is in blocks of one size, free them or every other one, idle or not, and ask again.
+
+    For another size, or for the same: then what was freed serves, once nobody uses it any more. Or for managed memory,
+    which may have to share the device's.
+    """
+    mode = c >> 5
+    if mode in _FROM_EMPTY:  # whoever runs out then has nobody else to blame
+        for block in list(writer.state.blocks.values()):
+            free_block(writer, block)
+        if writer.can(Capability.POOL):
+            writer.write(ops.Trim())
+    pool = pool_slot(writer, a)
+    pinned = pool is None and c & 16 and writer.can(Capability.PINNED)
+    kind = MemoryKind.PINNED if pinned else MemoryKind.DEVICE
+    whole = whole_bytes(writer, kind, pool)
+    stream = writer.stream(b)
+    size = max(writer.size(a), whole // _BLOCKS_MAX[b >> 3 & 7])
+    blocks = [allocate_block(writer, size, stream, kind=kind, pool=pool) for _ in range(whole // size + c % 2)]
+    if c & b & 1:  # a byte too many, which is more easily overlooked than a block
+        blocks.append(allocate_block(writer, 1, stream, kind=kind, pool=pool))
+    freed = blocks[:: 2 if c & 2 else 1]
+    user = _user(writer, stream, b) if mode in _IN_FLIGHT else stream
+    asker = user if b & 64 else stream
+    if mode in _IN_FLIGHT:
+        _keep_busy(writer, blocks if mode in _FROM_EMPTY else freed if user is not stream else blocks[-2:], user)
+    for block in freed:
+        free_block(writer, block)
+    if mode not in _IN_FLIGHT:
+        settle_unseen(writer)
+    parts = _PARTS_OF_ALL if mode in _FROM_EMPTY else _PARTS
+    again = size if user is not stream and a & 24 else max(1, whole // parts[c >> 2 & 3])  # a limit may be tiny
+    aligned = a & 12 == 12 and writer.can(Capability.ALIGNMENT) and not pinned
+    alignment = ALIGNMENTS[b % len(ALIGNMENTS)] if aligned else None
+    if kind is MemoryKind.DEVICE and pool is None and a >= _ASKS_MANAGED and writer.can(Capability.MANAGED):
+        kind = MemoryKind.MANAGED
+    allocate_block(writer, again, asker, kind=kind, pool=pool, alignment_bytes=alignment)
+
+
+def churn(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate and free again and again: a little more each time, or in turn little and nearly all there is.
+
+    A trim in between lets whatever grows show itself on an allocator that holds nothing.
+    """
+    pool = pool_slot(writer, a)
+    stream = writer.stream(b)
+    whole = whole_bytes(writer, MemoryKind.DEVICE, pool)
+    size = writer.size(a)
+    for turn in range(2 + c % _CHURNS_MAX):
+        little = size if c & 64 else size + turn * (size // 4 + UNIT_BYTES)
+        now = whole - whole // 16 if c & 64 and turn % 2 else little
+        free_block(writer, allocate_block(writer, now, stream, pool=pool))
+        if c & 128 and writer.can(Capability.POOL):
+            writer.write(ops.Trim(pool=pool))
+
+
+def _user(writer: Writer, stream: Stream, byte: int) -> Stream:
+    """Return the stream that is to use the blocks of ``stream``: itself, or by the byte's highest bit another one."""
+    if byte < 128 or not writer.can(Capability.STREAMS):
+        return stream
+    return next((other for other in some_streams(writer, 2, byte) if other is not stream), stream)
+
+
+def _keep_busy(writer: Writer, blocks: list[Block], stream: Stream) -> None:
+    """Put work that uses the blocks on a stream, a stalled one where that can be had."""
+    if writer.can(Capability.STALL) and stream.slot is not None:
+        writer.write(ops.Stall(stream.slot))
+    for block in blocks:
+        work_on(writer, block, stream)
+
+
+def whole_bytes(writer: Writer, kind: MemoryKind, pool: Slot | None) -> int:
+    """Return all the bytes there are to be had, as far as they are limited."""
+    profile = writer.state.profile
+    if not writer.can(Capability.CAPACITY):
+        whole = _UNLIMITED_BYTES
+    else:
+        whole = profile.pinned_capacity_bytes if kind is MemoryKind.PINNED else profile.capacity_bytes
+    limit = None if pool is None else writer.state.pools[pool].limit_bytes
+    return whole if limit is None else min(whole, limit)
+
+
+_INJECTIONS: Final = (
+    (FailurePoint.BACKING, InjectedError.OUT_OF_MEMORY),
+    (FailurePoint.BOOKKEEPER, InjectedError.FOREIGN),
+    (FailurePoint.BACKING, InjectedError.FOREIGN),
+    (FailurePoint.BOOKKEEPER, InjectedError.OUT_OF_MEMORY),
+)
+_ASKERS: Final = (
+    (allocate, ()),
+    (allocate, ()),
+    (allocate_pinned, (Capability.PINNED,)),
+    (allocate_managed, (Capability.MANAGED,)),
+    (stage, (Capability.STAGING,)),
+    (trim, (Capability.POOL,)),
+)
+"""What makes calls below a library, and what it needs."""
+_POOLS: Final = (0, 5, 10, 15)
+"""Bytes that stand for the default allocator, and for the second pool, the third, and the first again."""
+
+
+def inject_failure(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let a call below the library fail, one of the next three, and ask for something that makes such calls."""
+    point, error = _INJECTIONS[a % len(_INJECTIONS)]
+    writer.write(ops.InjectFailure(point, (1, 1, 2, 3)[a >> 2 & 3], error))
+    askers = [action for action, needs in _ASKERS if writer.can(*needs)]
+    askers[(a >> 4) % len(askers)](writer, b & ~3, c, _POOLS[b & 3])
+
+
+def fail_runtime(writer: Writer, a: int, b: int, c: int) -> None:
+    """Let a call below a runtime that is up fail, and make instances of it, or launch on one."""
+    has_lifecycle = writer.can(Capability.LIFECYCLE)
+    if has_lifecycle and not writer.state.initialized:
+        initialize(writer, a, b, c)
+    point, error = _INJECTIONS[a % len(_INJECTIONS)]
+    writer.write(ops.InjectFailure(point, (1, 2, 1, 3)[a >> 2 & 3], error))
+    askers = (launch_instance, create_instance, partition) if has_lifecycle else (launch_instance, create_instance)
+    askers[(a >> 4) % len(askers)](writer, b, c & ~1, c)  # an even byte: a launch goes to an instance

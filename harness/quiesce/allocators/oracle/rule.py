@@ -1,0 +1,41 @@
+"""What a rule is: a named function from the model and one change to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias, get_args
+
+from quiesce.allocators.oracle.change import Change
+from quiesce.allocators.oracle.model import Model
+from quiesce.model.findings import Finding, Grade
+from quiesce.model.operations import Allocate, Operation, QueryEvent, QueryStream, Stage
+from quiesce.model.rules import Kind
+
+MAKING_BLOCKS: Final = (Allocate, Stage)
+ASKING: Final = (QueryStream, QueryEvent)
+
+Check: TypeAlias = Callable[[Model, Change], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: its name, one sentence, and the kind of mistake that breaks it.
+
+    ``on`` holds the operations on which it has something to say, and ``about`` the fact of a change without which it
+    has nothing to say; it is not asked about anything else.
+    """
+
+    name: str
+    sentence: str
+    kind: Kind
+    check: Check
+    on: tuple[type[Operation], ...] = get_args(Operation)
+    about: str = ""
+
+
+def found(
+    rule: str, expected: str, observed: str, allocated_by: object = "", grade: Grade = Grade.VIOLATION
+) -> Finding:
+    """Return a finding of a :class:`Rule`; the oracle adds the rule's kind, and lockstep where it happened."""
+    return Finding(rule, expected, observed, allocated_by=str(allocated_by), grade=grade)

@@ -1,0 +1,31 @@
+"""The museum: historic faults, each one part of the reference replaced. No fault raises a finding by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from quiesce.allocators.reference.museum import (
+    counting,
+    graphs,
+    launching,
+    lifecycles,
+    pinned,
+    pools,
+    reuse,
+    streaming,
+    tapes,
+)
+from quiesce.allocators.reference.world import Fault
+
+FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
+    {
+        fault.name: fault
+        for room in (pools, reuse, counting, streaming, graphs, launching, pinned, tapes, lifecycles)
+        for fault in room.FAULTS
+    }
+)
+"""Every fault by the name that cases cite."""
+
+__all__ = ["FAULTS", "Fault"]

@@ -1,0 +1,1 @@
+"""The values that every other package passes on: operations, outcomes, gauges, findings, results, errors."""

@@ -1,0 +1,1 @@
+"""What native leak checkers say of a program, as findings."""

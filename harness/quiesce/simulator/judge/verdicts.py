@@ -1,0 +1,333 @@
+"""Whether a process tested anything, and the results of a run, from what was found out about each of its processes.
+
+A process that went on without a device broke no rule of memory, and passed none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from quiesce.model.findings import Finding
+from quiesce.model.program_run import ProgramRun
+from quiesce.model.results import Result, Verdict
+from quiesce.simulator.judge.refused import (
+    LinkedRuntime,
+    Owner,
+    asks_only,
+    flavours_of,
+    left_alone,
+    linked_runtimes,
+    linked_text,
+    memory_refused_text,
+    missing_text,
+    named_by,
+    names_text,
+    refused_text,
+    runtimes_refused,
+    uninstalled_text,
+)
+from quiesce.simulator.judge.unchecked import OUTLIVED
+from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind, read_refusals
+from quiesce.simulator.runtime.flavours import KNOWN, Simulated
+from quiesce.simulator.runtime.ledger import Flag, Ledger, Record, Seen, Thing
+from quiesce.simulator.runtime.loads import Load, Loaded
+from quiesce.simulator.runtime.packages import owner_of
+
+_MEMORY: Final = frozenset({Seen.ALLOCATED, Seen.FREED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN})
+_QUESTIONS: Final = frozenset(
+    {Seen.NOTHING, Seen.REFUSED, Seen.NOT_SIMULATED, Seen.MARK, Seen.STREAM_WAITED_FOR, Seen.DEVICE_WAITED_FOR}
+)
+"""What is seen of a program that looks for a device, waits for it, and uses nothing of it."""
+
+_UNHEARD: Final = (
+    "quiesce's module for the dynamic loader did not run, so a runtime that was opened by a path or linked in may have "
+    "been the real one. The loader says why on standard error; a program that takes LD_AUDIT away is the other cause. "
+    "Set QUIESCE_CACHE to an empty folder from which libraries can be loaded, and run it again"
+)
+
+
+class Use:
+    """What a process did with its device, gathered from its records."""
+
+    def __init__(
+        self,
+        refusals: Iterable[Refusal] = (),
+        vendors: Iterable[Path] = (),
+        others: Iterable[Path] = (),
+        *,
+        linked: Iterable[LinkedRuntime] = (),
+        left_alone: Mapping[Path, str] | None = None,
+        has_own: bool = False,
+        was_heard: bool = True,
+    ) -> None:
+        self.memory = False
+        """Whether it used memory of the device, or of the host that the device can use."""
+        self.work = False
+        """Whether it used anything at all: memory, a stream, an event, a kernel."""
+        self.contexts = 0
+        """How many contexts it made, which use nothing by themselves."""
+        self.too_large: Record | None = None
+        """The largest request for memory that was refused, although nobody asked for that failure."""
+        self.vendors = tuple(vendors)
+        """Runtimes of a vendor's own that it loaded."""
+        self.others = tuple(others)
+        """The names of other runtimes than the flavour's that it needed."""
+        self.linked = tuple(linked)
+        """Runtimes that were linked into its files and redirected."""
+        self.left_alone = left_alone or {}
+        """Those that were not redirected, and why."""
+        self.has_own = has_own
+        """Whether it loaded the flavour's own runtime, so that some of its work is the flavour's."""
+        self.was_heard = was_heard
+        """Whether quiesce's module for the dynamic loader ran in any process of the run."""
+        self._refusals = dict.fromkeys(refusals)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """What it was refused, each once."""
+        return tuple(self._refusals)
+
+    def unlike(self, simulated: Simulated, owner: Owner) -> str:
+        """Return which other runtimes it used than the flavour's, and what to do; empty where it used none."""
+        linked = [each for each in self.linked if not each.fits(simulated)]
+        told = [f"it needs {_other_runtimes(self.others)}"] if self.others else []
+        return "; ".join([*told, linked_text(linked, owner)] if linked else told)
+
+    def see(self, record: Record) -> None:
+        """Enter one record."""
+        is_refused = record.seen is Seen.REFUSED
+        self.memory = self.memory or record.seen in _MEMORY or (is_refused and Flag.INJECTED in record.flags)
+        is_context = record.thing is Thing.CONTEXT
+        self.contexts += is_context and record.seen is Seen.CREATED
+        self.work = self.work or not (is_context or record.seen in _QUESTIONS)
+        if is_refused and (self.too_large is None or self.too_large.size_bytes < record.size_bytes):
+            self.too_large = record
+        if record.seen is Seen.NOT_SIMULATED and all(each.function != record.function for each in self._refusals):
+            self._refusals[Refusal(RefusalKind.NOT_SIMULATED, record.function, 0)] = None
+
+
+def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:
+    """Return what a process did that left its ledger at ``path``, among the ``loads`` of all processes of the run.
+
+    A child of ``fork()`` that started no program has its parent's libraries as well.
+
+    Where records were overwritten, whatever was made counts as memory.
+    """
+    has_started = any(load.kind is Loaded.STARTED and load.process == ledger.process for load in loads)
+    processes = {ledger.process} if has_started else {ledger.process, ledger.parent}
+    own = [load for load in loads if load.process in processes]
+    simulated, linked = Simulated(ledger.flavour, ledger.version), linked_runtimes(own)
+    needed = _paths(own, Loaded.OTHER)
+    others = [each for each in needed if named_by(each) != str(simulated)]  # what is left was followed
+    use = Use(
+        read_refusals(path),
+        _paths(own, Loaded.REAL),
+        others,
+        linked=linked,
+        left_alone=left_alone(own),
+        has_own=len(others) < len(needed) or _has_own(own, simulated, linked),
+        was_heard=any(load.kind is Loaded.STARTED for load in loads),
+    )
+    for record in ledger.records():
+        use.see(record)
+        if use.memory:
+            break
+    use.work = use.work or bool(ledger.launches) or ledger.made > use.contexts
+    use.memory = use.memory or bool(ledger.lost and ledger.made)
+    return use
+
+
+def _has_own(loads: Sequence[Load], simulated: Simulated, linked: Sequence[LinkedRuntime]) -> bool:
+    """Say whether something has the flavour's own runtime: linked in, or loaded by who has none linked in."""
+    runtime, files = simulated.sonames[0].partition(".so")[0], {each.file for each in linked}
+    loaded = (load for load in loads if load.kind is Loaded.OWN and load.path.name.startswith(runtime))
+    return any(each.fits(simulated) for each in linked) or any(load.client not in files for load in loaded)
+
+
+def _looked_for_in_vain(use: Use, simulated: Simulated, owner: Owner) -> Iterator[str]:
+    """Yield what a process asked for that is not there, without a call that failed."""
+    yield uninstalled_text(use.refusals)
+    yield names_text(use.refusals, simulated, owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Untested:
+    """Why a process tested nothing. ``refused`` says that it asked for a device, so that something was to be tested."""
+
+    reason: str
+    refused: bool
+
+
+def untested(use: Use, simulated: Simulated, owner: Owner = owner_of, *, failed: bool = False) -> Untested | None:
+    """Return why a process tested nothing, or None where it did. ``owner`` finds the package of a caller.
+
+    ``failed`` says that the program failed, which is reason enough for one that had used no device.
+
+    What was done through another runtime than the flavour's alone was judged by the wrong layouts and rules.
+    """
+    if not use.was_heard:
+        return Untested(_UNHEARD, refused=True)
+    unlike = use.unlike(simulated, owner)
+    if unlike and not use.has_own and (use.memory or use.work):
+        return Untested(f"judged as {simulated}, although {unlike}", refused=True)
+    if use.memory or any(each.kind is RefusalKind.ARMED for each in use.refusals):
+        return None
+    if use.too_large is not None:
+        return Untested(memory_refused_text(use.too_large), refused=True)
+    missing = () if use.work else tuple(filter(None, _looked_for_in_vain(use, simulated, owner)))
+    called = [each for each in use.refusals if each.kind not in (RefusalKind.MISSING, RefusalKind.NOT_INSTALLED)]
+    refusals = [each for each in called if not use.work or each.kind is RefusalKind.NOT_SIMULATED]
+    vendors = () if use.work else use.vendors
+    if refusals or vendors:
+        asked = bool(vendors) or not all(map(asks_only, refusals))
+        reason = refused_text(refusals, vendors, simulated, owner, use.left_alone)
+        return Untested("; ".join((reason, *missing)), refused=asked)
+    if use.work:
+        return None
+    what = (
+        "used no device memory, stream or kernel: it only asked for devices, versions or properties, or made a context"
+    )
+    reason = _nothing_used(simulated, what, use.others, failed=failed)
+    return Untested("; ".join((*missing, reason)), refused=False)
+
+
+def untested_beside(use: Use, simulated: Simulated, owner: Owner = owner_of) -> tuple[str, ...]:
+    """Return what of a process that was tested was not: clients whose runtime is the vendor's own, or another."""
+    refused = runtimes_refused(use.refusals, use.vendors, simulated, owner, use.left_alone)
+    told = [f"not tested: {text}" for text in refused]
+    if unlike := use.unlike(simulated, owner):
+        told.append(f"judged as {simulated}, although {unlike}")
+    return tuple(told)
+
+
+def causes_of(use: Use, simulated: Simulated, owner: Owner = owner_of) -> str:
+    """Return what a process asked for in vain, which may be why its program failed; empty where there is nothing."""
+    refused = runtimes_refused(use.refusals, use.vendors, simulated, owner, use.left_alone)
+    missing = missing_text(use.refusals, simulated, owner)
+    return "; ".join(filter(None, (*refused, missing, uninstalled_text(use.refusals))))
+
+
+def never_called(
+    loads: Sequence[Load],
+    simulated: Simulated,
+    owner: Owner = owner_of,
+    *,
+    outlived: bool = False,
+    failed: bool = False,
+) -> Untested:
+    """Return why nothing of a program was tested that never called the simulated runtime.
+
+    ``outlived`` says that a process that it started was still running.
+    """
+    if outlived:
+        return Untested(f"the program never called the simulated runtime, and {OUTLIVED}", refused=False)
+    vendors = _paths(loads, Loaded.REAL)
+    if vendors:
+        return Untested(refused_text((), vendors, simulated, owner), refused=True)
+    if not any(load.kind is Loaded.STARTED for load in loads):
+        return Untested(
+            "the program did not start with glibc's dynamic loader, so it can't find the simulated runtime: it is a "
+            "static program, or built for another C library (musl) or processor. Link it dynamically with glibc",
+            refused=False,
+        )
+    last = [load.process for load in loads if load.kind is Loaded.STARTED][-1]
+    unheard = next((load for load in loads if load.kind is Loaded.UNHEARD and load.process == last), None)
+    if unheard is not None:
+        return Untested(
+            f"{unheard.path.name} never called the simulated runtime. It starts with {unheard.client.name}, whose "
+            "static thread-local storage leaves the dynamic loader no room for quiesce's module, so that a runtime "
+            "opened by its path is the real one. Leave that library out (a sanitizer's, or one of LD_PRELOAD), or ask "
+            f"for {simulated.libraries[0]} without a path",
+            refused=False,
+        )
+    what = "never called the simulated runtime"
+    return Untested(_nothing_used(simulated, what, _paths(loads, Loaded.OTHER), failed=failed), refused=False)
+
+
+def _paths(loads: Iterable[Load], kind: Loaded) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(load.path.resolve() for load in loads if load.kind is kind))
+
+
+def _other_runtimes(others: Sequence[Path]) -> str:
+    return f"{', '.join(each.name for each in others)}. {flavours_of(others)}"
+
+
+def _nothing_used(simulated: Simulated, what: str, others: Sequence[Path], *, failed: bool) -> str:
+    """Return what to say of a program that was refused nothing; ``what`` says what it did."""
+    if others:
+        return f"the program {what}, and it needs {_other_runtimes(others)}"
+    if failed:
+        return "it had not used the GPU"
+    return (
+        f"the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
+        f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))})"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process that called the runtime. ``untested`` says why nothing of it was tested, None where something was.
+
+    ``unchecked`` says why nobody knows whether it leaked, empty where that is known.
+    """
+
+    findings: tuple[Finding, ...]
+    calls: int
+    untested: Untested | None
+    program: ProgramRun | None = None
+    """What a report shows of it, where one is asked for."""
+    unchecked: str = ""
+    not_checked: tuple[str, ...] = ()
+    """What a pass of it does not cover."""
+    simulated: Simulated | None = None
+    """What it ran on; None where that is not known."""
+    causes: str = ""
+    """What it asked for in vain, which may be why the program failed; empty where there is nothing."""
+
+
+def names_of(command: str, count: int) -> list[str]:
+    """Return the names of the processes, in the order of their numbers, which are not told: they differ."""
+    return [command] if count == 1 else [f"{command} (process {number})" for number in range(1, count + 1)]
+
+
+def results_of(
+    processes: Sequence[Process], simulated: Simulated, command: str, end: str, reproduce: str = ""
+) -> list[Result]:
+    """Return a result for each process, in their order; ``reproduce`` is a command that runs the program again.
+
+    ``end`` says why the whole run has no verdict, empty where it has one: by its exit status the program was cut short,
+    or a failure that was asked for never happened. A process that was refused a device leaves the run without a
+    verdict, as does one that held something at an end that nobody saw. One that used no device by itself, such as a
+    helper, does so only where no other process used one.
+    """
+    is_tested = any(process.untested is None for process in processes)
+    names = names_of(command, len(processes))
+    return [
+        replace(_result(process, simulated, name, end, is_tested=is_tested), reproduce=reproduce)
+        for process, name in zip(processes, names, strict=True)
+    ]
+
+
+def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_tested: bool) -> Result:
+    what = "this process tested nothing" if is_tested else "nothing was tested"
+    why = "" if process.untested is None else f"{what}: {process.untested.reason}"
+    causes = process.causes if end and process.untested is None else ""
+    reasons = [*filter(None, (end, causes, why, process.unchecked))]
+    verdict = Verdict.FAILED if process.findings else Verdict.INCONCLUSIVE if reasons else Verdict.PASSED
+    matters = process.untested is not None and (process.untested.refused or not is_tested)
+    return Result(
+        case=name,
+        title="",
+        path="",
+        backend=str(process.simulated or simulated),
+        verdict=verdict,
+        reason="" if process.findings else "; ".join(reasons),
+        findings=process.findings,
+        operations=process.calls,
+        not_checked=process.not_checked,
+        program=process.program,
+        must_conclude=verdict is Verdict.INCONCLUSIVE and (bool(end) or bool(process.unchecked) or matters),
+    )

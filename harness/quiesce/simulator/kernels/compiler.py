@@ -1,0 +1,64 @@
+"""A kernel's text to machine code: a relocatable object for this processor, which the runtime loads by itself."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.kernel import translate_kernel
+from quiesce.simulator.kernels.translation.program import MEMORY_BASE
+
+_OPTIMISATION = 1
+"""More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
+
+
+def compile_kernel(
+    module: Module,
+    entry: str,
+    tuned: bool = False,
+    checks: bool = False,
+    backwards: bool = False,
+    memory_base: int = MEMORY_BASE,
+    traced: bool = False,
+) -> bytes:
+    """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed.
+
+    ``tuned``: it takes a few times longer to compile, and runs faster. ``checks``: it judges its accesses,
+    in a process where memory of devices begins at ``memory_base``. ``backwards``: the threads of a block run from the
+    last to the first, unless they wait for each other. ``traced``: it tells of each round of a
+    loop.
+    """
+    return compile_text(translate_kernel(module, entry, tuned, checks, backwards, memory_base, traced))
+
+
+def compile_text(text: str) -> bytes:
+    """Return the object of a text in LLVM's language, optimised without changing any result."""
+    import llvmlite.binding as llvm
+
+    machine = _machine()
+    try:
+        parsed = llvm.parse_assembly(text)
+        parsed.verify()
+    except RuntimeError as error:  # the translation was wrong: that is no reason to run something else
+        raise RefusedKernel(f"it was not translated to anything valid ({str(error)[:300]})") from None
+    tuning = llvm.create_pipeline_tuning_options(speed_level=_OPTIMISATION)
+    tuning.loop_vectorization = True
+    tuning.slp_vectorization = tuning.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(parsed, builder)
+    return bytes(machine.emit_object(parsed))
+
+
+@functools.cache
+def _machine() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=_OPTIMISATION, reloc="pic", codemodel="small"
+    )

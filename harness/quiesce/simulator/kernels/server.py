@@ -1,0 +1,199 @@
+"""The compiler as a process: ``python -m quiesce.simulator.kernels.server SOCKET CACHE RUN``.
+
+``quiesce exec`` starts it when the first client connects, with the number of the socket that listens, the folder of the
+cache and the folder of the run. What it answers on one connection follows: objects of kernels, declarations of modules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NoReturn, Protocol
+
+from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.compiler import compile_kernel
+from quiesce.simulator.kernels.fatbins import unpack
+from quiesce.simulator.kernels.object_cache import KeptObjects, kernel_key
+from quiesce.simulator.kernels.protocol import Answer, Asked, Packing, Request, read_request
+from quiesce.simulator.kernels.ptx.initialisers import with_initial_kernel
+from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.toolkits import find_toolkit
+from quiesce.simulator.runtime.device_code import keep_sources
+
+ALWAYS_TUNED_VARIABLE: Final = "QUIESCE_KERNELS_TUNED"
+"""Where it is set, every kernel is compiled as if it was launched often."""
+
+
+@dataclass(slots=True)
+class _Told:
+    """A module that a client told of; it is unpacked and split when that is needed."""
+
+    content: bytes
+    packing: Packing
+    plain_bytes: int
+    module: Module | None = field(default=None)
+    is_told: bool = field(default=False)
+
+    def split(self) -> Module:
+        if self.module is None:
+            self.module = Module(unpack(self.content, self.packing, self.plain_bytes))
+        return self.module
+
+    def sources(self) -> Mapping[str, str]:
+        """Return the sources that came along, once."""
+        found = {} if self.is_told else self.split().sources
+        self.is_told = True
+        return found
+
+
+class Keeps(Protocol):
+    """Where objects are kept."""
+
+    def find(self, key: str) -> bytes | None:
+        """Return an object, or None where it is not kept."""
+
+    def keep(self, key: str, content: bytes) -> None:
+        """Keep an object."""
+
+    def alone(self, key: str) -> AbstractContextManager[None]:
+        """Let one process at a time make an object."""
+
+
+class Service:
+    """The answers to one client. ``toolkit`` tells where NVIDIA's compiler of a name and headers are for it.
+
+    ``sources`` takes the texts of sources, by name, of the modules whose kernels are checked.
+    """
+
+    def __init__(
+        self,
+        kept: Keeps,
+        toolkit: Callable[[str], str] = str,
+        sources: Callable[[Mapping[str, str]], None] = lambda _: None,
+    ) -> None:
+        self._kept, self._toolkit, self._sources = kept, toolkit, sources
+        self._modules: dict[int, _Told] = {}
+
+    def answer(self, request: Request) -> Answer | None:
+        """Return the answer to a request, or None where it has none."""
+        if request.asked is Asked.MODULE:
+            self._modules[request.module] = _Told(request.content, request.packing, request.plain_bytes)
+            return None
+        try:
+            return Answer(False, self._content(request))
+        except RefusedKernel as refused:
+            return Answer(True, str(refused).encode())
+        except (Exception, RecursionError) as error:  # a mistake of the compiler's: this kernel does not run
+            return Answer(True, f"the compiler failed: {type(error).__name__}: {error}"[:500].encode())
+
+    def _content(self, request: Request) -> bytes:
+        if request.asked is Asked.TOOLKIT:
+            return self._toolkit(request.content.decode("latin-1")).encode("utf-8", "surrogateescape")
+        told = self._modules.get(request.module)
+        if told is None:
+            raise RefusedKernel("its module is not known to the compiler")
+        if request.asked is Asked.DECLARATIONS:
+            return told.split().declarations.encode("latin-1")
+        module, name = told.split(), request.content.decode("latin-1")
+        checks = request.asked in (Asked.CHECKED_KERNEL, Asked.TUNED_CHECKED_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
+        traced = request.asked is Asked.TRACED_KERNEL
+        checks |= traced
+        if checks:
+            self._sources(told.sources())
+        backwards = request.asked in (Asked.BACKWARDS_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
+        if name not in module.functions and name in module.variables:
+            module, name = with_initial_kernel(module, name)
+            checks = False  # what other kernels call in there has no place in their tables
+        tuned = request.asked in (Asked.TUNED_KERNEL, Asked.TUNED_CHECKED_KERNEL) or ALWAYS_TUNED_VARIABLE in os.environ
+        tuned &= not (backwards or traced)
+        key = kernel_key(module, name, tuned, checks, backwards, request.memory_base, traced)
+        made = self._kept.find(key)
+        if made is not None:
+            return made
+        with self._kept.alone(key):
+            made = self._kept.find(key)
+            if made is None:
+                made = compile_kernel(module, name, tuned, checks, backwards, request.memory_base, traced)
+                self._kept.keep(key, made)
+        return made
+
+
+KERNEL_SECONDS_VARIABLE: Final = "QUIESCE_KERNEL_SECONDS"
+_KERNEL_SECONDS: Final = 300
+_MEMORY_BYTES: Final = 16 << 30
+"""A copy that wants more for one kernel ends, and not the whole machine."""
+_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
+_CREDENTIALS: Final = struct.Struct("iII")  # of a client, unix(7)
+
+
+def serve(listening: socket.socket, cache: Path, run: Path) -> None:
+    """Serve clients until standard input ends."""
+    kept = KeptObjects(cache)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a copy ended
+    while True:
+        ready, _, _ = select.select([listening, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return
+        connection, _ = listening.accept()
+        if not os.fork():
+            listening.close()
+            _serve_client(connection, kept, run)
+        connection.close()
+
+
+def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> NoReturn:
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _limit_memory()
+        seconds = int(os.environ.get(KERNEL_SECONDS_VARIABLE, _KERNEL_SECONDS))
+        process, _, _ = _CREDENTIALS.unpack(
+            connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        )
+        service = Service(
+            kept, lambda name: find_toolkit(name, process, run).text(), functools.partial(_keep_sources, run)
+        )
+        while (request := read_request(connection)) is not None:
+            signal.alarm(seconds)  # whose signal ends the process, wherever it is
+            answer = service.answer(request)
+            signal.alarm(0)
+            if answer is not None:
+                connection.sendall(answer.encode())
+    except (OSError, ValueError):
+        pass  # the client has ended, or is none
+    finally:
+        os._exit(0)
+
+
+def _keep_sources(run: Path, sources: Mapping[str, str]) -> None:
+    """Keep what findings may quote; a run whose folder is full goes on without it."""
+    with contextlib.suppress(OSError):
+        keep_sources(run, sources)
+
+
+def _limit_memory() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = _MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(_MEMORY_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+
+
+def main(words: list[str]) -> None:
+    """Serve the socket whose number is the first word; the others are the folders of the cache and of the run."""
+    number, cache, run = words
+    with socket.socket(fileno=int(number)) as listening:
+        serve(listening, Path(cache), Path(run))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

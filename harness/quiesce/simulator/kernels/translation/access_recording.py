@@ -1,0 +1,185 @@
+"""What a kernel notes of its accesses while it runs: words of shared memory, and bytes read and written by a launch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.simulator.kernels.ptx.function import Function, Instruction
+from quiesce.simulator.kernels.translation.accesses import Access, AccessKind
+from quiesce.simulator.kernels.translation.data_flow import effects_of
+from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.llvm_code import Code
+from quiesce.simulator.kernels.translation.program import Program
+
+WORDS, BLOCK_TURN = 104, 60
+"""Where the context has the address of the words, and the number of the block."""
+_MOMENT, _LANES_MOMENTS, _ALL = 8, 16, 272
+_CELL_BYTES, _TOUCH_BYTES, _WORD_BYTES = 48, 16, 4
+_WARPS: Final = 32
+_WRITTEN, _SHARED_READ, _READ_TOO = range(3)
+_OF_WRITES, _OF_READS = range(2)
+_SIZES: Final = (4, 8, 16)
+_OTHERS: Final = 0xFFFFFFFFF800001F
+"""The moment, the warp and the lane of a touch, without the moment of the warp."""
+
+
+def can_be_noted(access: Access) -> bool:
+    """Say whether an access is one to whole words, and no atomic one and no copy."""
+    return access.bytes in _SIZES and access.kind in ("load", "store")
+
+
+def is_unnoted(e: Emitter, access: Access, wrong: str, offset: str, site: str) -> str:
+    """Note an access; say whether that could not be, and the runtime is to be told of it."""
+    kind = (access.bytes, access.kind == "store")
+    e.program.noted_words.add(kind)
+    words = e.shape.context(e, WORDS, "ptr")
+    turn = e.cast(e.shape.context(e, BLOCK_TURN, "i32"), 32, 64)
+    arguments = [f"ptr {words}", f"i64 {turn}", f"i1 {wrong}", f"i64 {offset}", f"i32 {site}"]
+    return e.define(f"call i1 @{_name(*kind)}({', '.join(arguments)}, i32 {e.shape.linear(e)})")
+
+
+def noting_functions(program: Program) -> list[str]:
+    """Return the functions that note accesses."""
+    return [line for kind in sorted(program.noted_words) for line in _noting(program, *kind)]
+
+
+def _name(bytes_: int, writes: bool) -> str:
+    return f"{'store' if writes else 'load'}.of.{bytes_}"
+
+
+def _noting(program: Program, bytes_: int, writes: bool) -> list[str]:
+    code = Code(program)
+    turn = code.define("load i64, ptr %words")
+    elsewhere = code.define(f"or i1 %wrong, {code.define(f'icmp ne i64 {turn}, %turn')}")
+    code.emit(f"br i1 {elsewhere}, label %unnoted, label %look, !prof !7")
+    code.place("look")
+    now = [_now(code, clock) for clock in (_OF_WRITES, _OF_READS)]
+    way = code.define(f"mul i64 {code.define('lshr i64 %offset, 2')}, {_CELL_BYTES}")
+    first = code.byte_offset(code.byte_offset("%words", _ALL), way)
+    cells = [code.byte_offset(first, _CELL_BYTES * number) for number in range(bytes_ // _WORD_BYTES)]
+    met = "false"
+    for cell in cells:
+        for which in (_WRITTEN, _SHARED_READ, _READ_TOO) if writes else (_WRITTEN,):
+            met = code.define(f"or i1 {met}, {_meets(code, cell, which, now[which != _WRITTEN])}")
+    code.emit(f"br i1 {met}, label %unnoted, label %note, !prof !7")
+    code.place("note")
+    place = code.define("zext i32 %site to i64")
+    for cell in cells:
+        noted = code.byte_offset(cell, _WRITTEN) if writes else _place_of_read(code, cell, now[_OF_READS])
+        code.emit(f"store i64 {now[_OF_WRITES if writes else _OF_READS]}, ptr {noted}")
+        code.emit(f"store i64 {place}, ptr {code.byte_offset(noted, 8)}")
+    arguments = "ptr %words, i64 %turn, i1 %wrong, i64 %offset, i32 %site, i32 %linear"
+    return [
+        f"define internal i1 @{_name(bytes_, writes)}({arguments}) alwaysinline nounwind {{",
+        *code.lines,
+        *("ret i1 false", "unnoted:", "ret i1 true", "}"),
+    ]
+
+
+def _now(code: Code, clock: int) -> str:
+    """Return what a touch by this thread is now."""
+    warp = code.define("lshr i32 %linear, 5")
+    place = code.define(f"getelementptr i32, ptr %words, i32 {warp}")
+    met = code.define(f"load i32, ptr {code.byte_offset(place, _LANES_MOMENTS + 4 * _WARPS * clock)}")
+    thread = code.define(f"or i32 {code.define(f'shl i32 {warp}, 27')}, {code.define('and i32 %linear, 31')}")
+    low = code.define(f"or i32 {thread}, {code.define(f'shl i32 {met}, 5')}")
+    moment = code.cast(code.define(f"load i32, ptr {code.byte_offset('%words', _MOMENT)}"), 32, 64)
+    return code.define(f"or i64 {code.define(f'shl i64 {moment}, 32')}, {code.cast(low, 32, 64)}")
+
+
+def _meets(code: Code, cell: str, which: int, now: str) -> str:
+    """Say whether a touch is another thread's since the last barrier of both.
+
+    That is what differs: only the lane; or also the warp, and maybe more of the lower half.
+    """
+    when = code.define(f"load i64, ptr {code.byte_offset(cell, _TOUCH_BYTES * which)}")
+    differs = code.define(f"xor i64 {when}, {now}")
+    only_lane = code.define(f"icmp ult i64 {code.define(f'sub i64 {differs}, 1')}, 31")
+    beyond = code.define(f"sub i64 {differs}, {1 << 27}")
+    also_warp = code.define(f"icmp ult i64 {beyond}, {(1 << 32) - (1 << 27)}")
+    return code.define(f"or i1 {only_lane}, {also_warp}")
+
+
+def _place_of_read(code: Code, cell: str, now: str) -> str:
+    """Return where a read is noted: next to that of another thread in the same moment."""
+    when = code.define(f"load i64, ptr {code.byte_offset(cell, _TOUCH_BYTES * _SHARED_READ)}")
+    differs = code.define(f"and i64 {code.define(f'xor i64 {when}, {now}')}, {_OTHERS}")
+    is_others = code.define(f"icmp ult i64 {code.define(f'sub i64 {differs}, 1')}, {(1 << 32) - 1}")
+    way = code.select(is_others, "i64", str(_TOUCH_BYTES * _READ_TOO), str(_TOUCH_BYTES * _SHARED_READ))
+    return code.byte_offset(cell, way)
+
+
+ORDERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+"""Words of accesses that take part in an order of their own."""
+TOUCHED: Final = 96
+"""Where the context has the address of the bits."""
+SHARED_LINE: Final = " ; a byte that several threads change"
+"""How a line ends whose access depends on those of other threads."""
+_READ, _WRITE, _STRONG_READ, _STRONG_WRITE, _ATOMIC = (1 << kind for kind in range(5))
+_KINDS: Final = 5
+_STRIDE: Final = 1 << 41
+_CELL_SHIFT: Final = 6
+
+
+def is_ordered(i: Instruction) -> bool:
+    """Say whether an access takes part in an order of its own."""
+    return i.opcode in ("ld", "st") and not ORDERS.isdisjoint(i.modifiers)
+
+
+def kinds_of_use(function: Function, i: Instruction, kind: AccessKind) -> int:
+    """Return the kinds of use that an access is, a bit for each.
+
+    An atomic operation whose old value is looked at may learn from it what another kernel has done.
+    """
+    if kind == "atomic":
+        return _ATOMIC | (_STRONG_READ if i.opcode == "atom" and _is_looked_at(function, i) else 0)
+    if is_ordered(i):
+        return _STRONG_READ if kind == "load" else _STRONG_WRITE
+    return _READ if kind == "load" else _WRITE
+
+
+def _is_looked_at(function: Function, i: Instruction) -> bool:
+    _, written = effects_of(i)
+    others = (each for each in function.instructions() if each is not i)
+    return any(register in effects_of(each)[0] for each in others for register in written)
+
+
+def note_use(e: Emitter, within: str, address: str, bytes_: int, kinds: int) -> str:
+    """Set the bits of an access, and say whether it is the first of a kind in its cell.
+
+    ``within`` is the byte that has its first bit.
+    """
+    touched = e.shape.context(e, TOUCHED, "ptr")
+    for number in range(_KINDS):
+        if kinds >> number & 1:
+            _set_bits(e, e.byte_offset(touched, within), number * _STRIDE, address, bytes_)
+    cell = e.byte_offset(e.byte_offset(touched, _KINDS * _STRIDE), e.define(f"lshr i64 {within}, {_CELL_SHIFT}"))
+    known = e.define(f"load i8, ptr {cell}, align 1{SHARED_LINE}")
+    return e.define(f"icmp ne i8 {e.define(f'and i8 {known}, {kinds}')}, {kinds}")
+
+
+def was_noted(e: Emitter, within: str, address: str, bytes_: int, kinds: int) -> str:
+    """Say whether all bits of an access are set."""
+    touched, noted = e.shape.context(e, TOUCHED, "ptr"), "true"
+    bits = max(8, bytes_)
+    for number in range(_KINDS):
+        if not kinds >> number & 1:
+            continue
+        place = e.byte_offset(e.byte_offset(touched, within), number * _STRIDE)
+        found = e.define(f"load i{bits}, ptr {place}, align 1{SHARED_LINE}")
+        if bytes_ < 8:
+            shift = e.cast(e.define(f"and i64 {address}, 7"), 64, 8)
+            found = e.define(f"or i8 {e.define(f'lshr i8 {found}, {shift}')}, {0xFF ^ (1 << bytes_) - 1}")
+        noted = e.define(f"and i1 {noted}, {e.define(f'icmp eq i{bits} {found}, -1')}")
+    return noted
+
+
+def _set_bits(e: Emitter, place: str, offset: int, address: str, bytes_: int) -> None:
+    bits = e.byte_offset(place, offset)
+    if bytes_ >= 8:
+        e.emit(f"store i{bytes_} -1, ptr {bits}, align 1{SHARED_LINE}")
+        return
+    shift = e.cast(e.define(f"and i64 {address}, 7"), 64, 8)
+    mask = e.define(f"shl i8 {(1 << bytes_) - 1}, {shift}")
+    before = e.define(f"load i8, ptr {bits}, align 1{SHARED_LINE}")
+    e.emit(f"store i8 {e.define(f'or i8 {before}, {mask}')}, ptr {bits}, align 1{SHARED_LINE}")

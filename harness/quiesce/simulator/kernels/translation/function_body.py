@@ -1,0 +1,190 @@
+"""A function's text: its prologue, then its blocks one after another, each instruction by the chapter it belongs to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.simulator.kernels.ptx.function import Function, Instruction
+from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Register, bits_type
+from quiesce.simulator.kernels.translation.control_flow import ENDS, Flow, branch_labels
+from quiesce.simulator.kernels.translation.coroutine_frames import ThreadSuspension
+from quiesce.simulator.kernels.translation.data_flow import Liveness
+from quiesce.simulator.kernels.translation.emitter import Emitter, WarpOperands
+from quiesce.simulator.kernels.translation.instructions.forms import require
+from quiesce.simulator.kernels.translation.instructions.synchronisation import YIELD
+from quiesce.simulator.kernels.translation.instructions.table import handler_of
+from quiesce.simulator.kernels.translation.llvm_code import (
+    BLOCK,
+    EXITED,
+    INVARIANT,
+    PARAMETERS,
+    TRAPPED,
+    LoopShape,
+    Shape,
+)
+from quiesce.simulator.kernels.translation.pointers import find_pointers, pointer_keeper
+from quiesce.simulator.kernels.translation.program import Program
+
+_U32 = TYPES["u32"]
+
+
+def translate_blocks(e: Emitter, flow: Flow) -> None:
+    """Write all blocks of a function; the first one is that of number 0."""
+    for number in range(len(flow.blocks)):
+        e.place(e.block_label(number))
+        translate_block(e, flow, number)
+
+
+def translate_block(e: Emitter, flow: Flow, number: int, first: int = 0, end: int | None = None) -> None:
+    """Write a block from one of its instructions on; up to another one, if nothing comes to the end of the block."""
+    ended = False
+    for place, instruction in enumerate(flow.blocks[number].instructions[first:end], start=first):
+        e.instruction = instruction
+        e.position = (number, place)
+        ended = _translate(e, flow, instruction, number)
+    if not ended and end is None:
+        _go_on(e, flow, number)
+
+
+def _go_on(e: Emitter, flow: Flow, number: int) -> None:
+    if number + 1 < len(flow.blocks):
+        e.emit(f"br label %{e.block_label(number + 1)}")
+    else:
+        finish(e, 0)
+
+
+def _translate(e: Emitter, flow: Flow, i: Instruction, number: int) -> bool:
+    """Write one instruction; say whether it ends its block."""
+    if i.opcode in ENDS:
+        _end(e, flow, i, number)
+        return True
+    handler = handler_of(i)
+    if i.guard is None:
+        keep = pointer_keeper(e, i)
+        handler(e, i)
+        keep()
+        return False
+    skipped = e.new_label()
+    _enter_guarded(e, i, skipped)
+    keep = pointer_keeper(e, i)
+    handler(e, i)
+    keep()
+    e.emit(f"br label %{skipped}")
+    e.place(skipped)
+    return False
+
+
+def _enter_guarded(e: Emitter, i: Instruction, otherwise: str) -> None:
+    """Begin what runs only where the guard holds."""
+    assert i.guard is not None
+    held = e.new_label()
+    first, second = (otherwise, held) if i.guard.negated else (held, otherwise)
+    e.emit(f"br i1 {e.read(i.guard.register, PREDICATE)}, label %{first}, label %{second}")
+    e.place(held)
+
+
+def _end(e: Emitter, flow: Flow, i: Instruction, number: int) -> None:
+    if i.guard:
+        otherwise = e.new_label()
+        _enter_guarded(e, i, otherwise)
+    if i.opcode == "bra":
+        require(i, ("uni",), operands=1, types=0)
+        target = flow.labels[branch_labels(e.function, i)[0]]
+        if e.suspension is not None:
+            if id(i) in e.spinning:
+                e.suspension.wait(e, YIELD, WarpOperands(), ())
+            e.suspension.go_back(e, target)
+        if e.program.traces and target <= number:
+            numbers = (f"i32 {e.program.add_site(i)}", f"i32 {e.shape.linear(e)}")
+            e.call("void", "quiesce_kernel_round", "ptr %context", *numbers)
+        e.emit(f"br label %{e.block_label(target)}")
+    elif i.opcode == "brx":
+        _branch_by_index(e, flow, i)
+    else:
+        require(i, ("uni",) if i.opcode == "ret" else (), operands=0, types=0)
+        finish(e, {"ret": 0, "exit": EXITED, "trap": TRAPPED}[i.opcode])
+    if i.guard:
+        e.place(otherwise)
+        _go_on(e, flow, number)
+
+
+def _branch_by_index(e: Emitter, flow: Flow, i: Instruction) -> None:
+    require(i, ("idx", "uni"), operands=2, types=0)
+    blocks = [flow.labels[label] for label in branch_labels(e.function, i)]
+    index = e.read(i.operands[0], _U32)
+    labels = [e.block_label(block) for block in blocks]
+    cases = " ".join(f"i32 {case}, label %{label}" for case, label in enumerate(labels))
+    e.emit(f"switch i32 {index}, label %{labels[0]} [{cases}]")
+
+
+def finish(e: Emitter, status: int) -> None:
+    """Return from the function, with what it returns in registers."""
+    if not status and not e.function.is_entry:
+        for parameter in e.function.returned:
+            if parameter.is_register:
+                type_ = bits_type(max(8, parameter.bits))
+                value = e.read(Register(parameter.name, type_), type_)
+                e.emit(f"store {type_.integer} {value}, ptr {e.arguments[parameter.name]}")
+    e.shape.finish(e, status)
+
+
+def load_register_parameters(e: Emitter, function: Function) -> None:
+    """Give registers that are parameters their values."""
+    for parameter in function.parameters:
+        if parameter.is_register and not function.is_entry:
+            type_ = bits_type(max(8, parameter.bits))
+            value = e.define(f"load {type_.integer}, ptr {e.arguments[parameter.name]}")
+            e.write(Register(parameter.name, type_), value, type_)
+
+
+ATTRIBUTES: Final = "nounwind null_pointer_is_valid"
+
+
+def prepare(program: Program, function: Function, shape: Shape) -> Emitter:
+    """Return what writes the body of a function."""
+    e = Emitter(program, function, shape)
+    e.kept_pointers = find_pointers(function)
+    return e
+
+
+def reserve_memory(
+    e: Emitter, function: Function, suspension: ThreadSuspension | None, kept: frozenset[str] = frozenset()
+) -> list[str]:
+    """Return the lines that make the local and the parameter memory of a function; ``kept`` outlasts a wait."""
+    lines = []
+    for number, variable in enumerate(function.variables.values()):
+        if variable.space not in ("local", "param"):
+            continue
+        name = e.memory[variable.name] = f"%m{number}"
+        e.program.add_local(variable)
+        if suspension is not None and (variable.space == "local" or variable.name in kept):
+            lines.append(f"{name} = getelementptr i8, ptr %thread, i64 {suspension.reserve(variable)}")
+        else:
+            alignment = min(max(variable.alignment, 8), 128)
+            lines.append(f"{name} = alloca [{max(1, variable.bytes)} x i8], align {alignment}")
+    return lines
+
+
+def clear(e: Emitter, liveness: Liveness) -> None:
+    """Give registers that may be read before they are written a value that is the same in every run."""
+    for register in liveness.at_entry():
+        e.write(register, "0", register.type)
+        if e.has_pointer(register):
+            e.emit(f"store ptr null, ptr {e.pointer_slot(register)}")
+
+
+def write_values_before(e: Emitter, shape: LoopShape) -> None:
+    """Write the values that are the same for every thread."""
+    if shape.parameters:
+        shape.context(e, PARAMETERS, "ptr")
+    for (offset, type_), name in shape.before.items():
+        extra = ", !range !1" if BLOCK <= offset < BLOCK + 12 else ""
+        if type_ == "ptr" and offset == PARAMETERS:
+            extra = ", !dereferenceable !2, !align !3"
+        e.emit(f"{name} = load {type_}, ptr {e.byte_offset('%context', offset)}, {INVARIANT}{extra}")
+    for (offset, bits), name in shape.parameters.items():
+        pointer = e.byte_offset(f"%c{PARAMETERS}.ptr", offset)
+        e.emit(f"{name} = load i{bits}, ptr {pointer}, align 1, {INVARIANT}")
+    e.emit(f"%rows = mul i32 %c{BLOCK + 4}.i32, %c{BLOCK + 8}.i32")
+    e.emit(f"%threads.narrow = mul i32 %rows, %c{BLOCK}.i32")
+    e.emit("%threads = zext i32 %threads.narrow to i64")

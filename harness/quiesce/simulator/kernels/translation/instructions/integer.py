@@ -1,0 +1,364 @@
+"""Integer arithmetic: of one number, of two or four in a register, and with a carry from one instruction to the next.
+
+Nothing here traps, and results that PTX leaves open are the same on every machine.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.simulator.kernels.ptx.function import Instruction
+from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Type
+from quiesce.simulator.kernels.translation.data_flow import CARRY
+from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.instructions.forms import (
+    INTEGERS,
+    SIGNED,
+    UNTYPED,
+    choose,
+    not_executed,
+    refuse,
+    require,
+    require_type,
+)
+
+
+def arithmetic(e: Emitter, i: Instruction) -> None:
+    """Translate ``add``, ``min`` and ``max`` of both halves."""
+    require(i, ("relu",) if i.opcode != "add" else ())
+    type_ = require_type(i, ("u16x2", "s16x2"))
+    first, second = (e.define(f"bitcast i32 {value} to <2 x i16>") for value in e.read_all(i.operands[1:], type_))
+    if i.opcode == "add":
+        value = e.define(f"add <2 x i16> {first}, {second}")
+    else:
+        sign = "s" if type_.is_signed else "u"
+        value = _call(e, f"llvm.{sign}{i.opcode}.v2i16", first, second)
+    if "relu" in i.modifiers:
+        require_type(i, ("s16x2",))
+        value = _call(e, "llvm.smax.v2i16", value, "zeroinitializer")
+    e.write(i.operands[0], e.define(f"bitcast <2 x i16> {value} to i32"), type_)
+
+
+def _call(e: Emitter, name: str, first: str, second: str) -> str:
+    e.program.declare(f"declare <2 x i16> @{name}(<2 x i16>, <2 x i16>)")
+    return e.define(f"call <2 x i16> @{name}(<2 x i16> {first}, <2 x i16> {second})")
+
+
+PACKED_HANDLERS = {"add": arithmetic, "min": arithmetic, "max": arithmetic}
+
+
+_TYPES = ("u32", "s32", "u64", "s64")
+_WITH_CARRY = frozenset({"addc", "subc", "madc"})
+
+
+def add_with_carry(e: Emitter, i: Instruction, product: str | None = None) -> None:
+    """Translate ``add.cc``, ``addc``, ``sub.cc``, ``subc``, and with a product ``mad.cc`` and ``madc``."""
+    require(i, ("cc",) if product is None else ("cc", "lo", "hi"), operands=3 if product is None else 4)
+    type_ = require_type(i, _TYPES)
+    bits = type_.bits
+    first = e.read(i.operands[1], type_) if product is None else product
+    second = e.read(i.operands[-1], type_)
+    operation = "sub" if i.opcode.startswith("sub") else "add"
+    # One more bit takes what is carried, or borrowed.
+    wide = f"i{bits + 1}"
+    total = e.define(f"{operation} {wide} {e.cast(first, bits, bits + 1)}, {e.cast(second, bits, bits + 1)}")
+    if i.opcode in _WITH_CARRY:
+        total = e.define(f"{operation} {wide} {total}, {e.cast(e.read(CARRY, PREDICATE), 1, bits + 1)}")
+    if "cc" in i.modifiers:
+        e.write(CARRY, e.cast(e.define(f"lshr {wide} {total}, {bits}"), bits + 1, 1), PREDICATE)
+    e.write(i.operands[0], e.cast(total, bits + 1, bits), type_)
+
+
+_U32 = TYPES["u32"]
+_S32 = TYPES["s32"]
+
+
+def _sign(type_: Type) -> str:
+    return "s" if type_.is_signed else "u"
+
+
+def wide_type(type_: Type) -> Type:
+    """Return the type with twice as many bits."""
+    return TYPES[f"{type_.name[0]}{2 * type_.bits}"]
+
+
+def add_or_subtract(e: Emitter, i: Instruction) -> None:
+    """Translate ``add`` and ``sub``, also those that begin a chain with a carry."""
+    if "cc" in i.modifiers:
+        add_with_carry(e, i)
+        return
+    type_ = require_type(i, INTEGERS)
+    require(i, ("sat",))
+    first, second = e.read_all(i.operands[1:], type_)
+    if "sat" in i.modifiers:
+        require_type(i, ("s32",))
+        value = e.pure("i32", f"llvm.s{i.opcode}.sat.i32", f"i32 {first}", f"i32 {second}")
+    else:
+        value = e.define(f"{i.opcode} {type_.integer} {first}, {second}")
+    e.write(i.operands[0], value, type_)
+
+
+def product(e: Emitter, i: Instruction) -> tuple[str, Type]:
+    """Return the product of the first two sources, and its type: ``.wide`` has twice the bits."""
+    if len(i.operands) < 3:
+        raise refuse(i, f"'{i.opcode}' has {len(i.operands)} operands")
+    type_ = require_type(i, INTEGERS)
+    form = choose(i, ("lo", "hi", "wide"))
+    first, second = e.read_all(i.operands[1:3], type_)
+    if form == "lo":
+        return e.define(f"mul {type_.integer} {first}, {second}"), type_
+    if form == "wide" and type_.bits == 64:
+        raise refuse(i, "a product has more than 64 bits")
+    bits = 2 * type_.bits
+    factors = [e.cast(value, type_.bits, bits, type_.is_signed) for value in (first, second)]
+    whole = e.define(f"mul i{bits} {factors[0]}, {factors[1]}")
+    if form == "wide":
+        return whole, wide_type(type_)
+    return e.cast(e.define(f"lshr i{bits} {whole}, {type_.bits}"), bits, type_.bits), type_
+
+
+def multiply(e: Emitter, i: Instruction) -> None:
+    """Translate ``mul``."""
+    require(i, ("lo", "hi", "wide"))
+    value, type_ = product(e, i)
+    e.write(i.operands[0], value, type_)
+
+
+def multiply_add(e: Emitter, i: Instruction) -> None:
+    """Translate ``mad``, also one that begins a chain with a carry."""
+    if "cc" in i.modifiers:
+        add_with_carry(e, i, product(e, i)[0])
+        return
+    require(i, ("lo", "hi", "wide", "sat"), operands=4)
+    value, type_ = product(e, i)
+    addend = e.read(i.operands[3], type_)
+    if "sat" in i.modifiers:
+        require_type(i, ("s32",))
+        total = e.pure("i32", "llvm.sadd.sat.i32", f"i32 {value}", f"i32 {addend}")
+    else:
+        total = e.define(f"add {type_.integer} {value}, {addend}")
+    e.write(i.operands[0], total, type_)
+
+
+def multiply_add_with_carry(e: Emitter, i: Instruction) -> None:
+    """Translate ``madc``."""
+    require_type(i, ("u32", "s32", "u64", "s64"))
+    add_with_carry(e, i, product(e, i)[0])
+
+
+def multiply_24(e: Emitter, i: Instruction) -> None:
+    """Translate ``mul24`` and ``mad24``: the product of 24 bits each."""
+    is_sum = i.opcode == "mad24"
+    require(i, ("lo", "hi", "sat"), operands=4 if is_sum else 3)
+    type_ = require_type(i, ("u32", "s32"))
+    shift = "ashr" if type_.is_signed else "lshr"
+    factors = [
+        e.cast(e.define(f"{shift} i32 {e.define(f'shl i32 {value}, 8')}, 8"), 32, 64, type_.is_signed)
+        for value in e.read_all(i.operands[1:3], type_)
+    ]
+    value = e.define(f"mul i64 {factors[0]}, {factors[1]}")
+    if choose(i, ("lo", "hi")) == "hi":
+        value = e.define(f"lshr i64 {value}, 16")
+    value = e.cast(value, 64, 32)
+    if is_sum:
+        addend = e.read(i.operands[3], type_)
+        if "sat" in i.modifiers:
+            value = e.pure("i32", "llvm.sadd.sat.i32", f"i32 {value}", f"i32 {addend}")
+        else:
+            value = e.define(f"add i32 {value}, {addend}")
+    e.write(i.operands[0], value, type_)
+
+
+def divide(e: Emitter, i: Instruction) -> None:
+    """Translate ``div`` and ``rem``. x86 traps at a zero and at the least number by -1; a device does not.
+
+    By zero the ISA leaves both open; an H200 answers ones in all bits.
+    """
+    require(i)
+    type_ = require_type(i, INTEGERS)
+    integer = type_.integer
+    dividend, divisor = e.read_all(i.operands[1:], type_)
+    by_zero = e.define(f"icmp eq {integer} {divisor}, 0")
+    safe = e.select(by_zero, integer, "1", divisor)
+    if type_.is_signed:
+        by_minus_one = e.define(f"icmp eq {integer} {divisor}, -1")
+        safe = e.select(by_minus_one, integer, "1", safe)
+    value = e.define(f"{_sign(type_)}{i.opcode} {integer} {dividend}, {safe}")
+    if type_.is_signed:
+        opposite = e.define(f"sub {integer} 0, {dividend}") if i.opcode == "div" else "0"
+        value = e.select(by_minus_one, integer, opposite, value)
+    value = e.select(by_zero, integer, "-1", value)
+    e.write(i.operands[0], value, type_)
+
+
+def negate(e: Emitter, i: Instruction) -> None:
+    """Translate ``neg``."""
+    require(i, operands=2)
+    type_ = require_type(i, SIGNED)
+    e.write(i.operands[0], e.define(f"sub {type_.integer} 0, {e.read(i.operands[1], type_)}"), type_)
+
+
+def absolute(e: Emitter, i: Instruction) -> None:
+    """Translate ``abs``; the least number stays as it is."""
+    require(i, operands=2)
+    type_ = require_type(i, SIGNED)
+    value = e.read(i.operands[1], type_)
+    e.write(
+        i.operands[0], e.pure(type_.integer, f"llvm.abs.{type_.integer}", f"{type_.integer} {value}", "i1 0"), type_
+    )
+
+
+def least_or_greatest(e: Emitter, i: Instruction) -> None:
+    """Translate ``min`` and ``max``."""
+    require(i, ("relu",))
+    type_ = require_type(i, INTEGERS)
+    integer = type_.integer
+    first, second = e.read_all(i.operands[1:], type_)
+    value = e.pure(integer, f"llvm.{_sign(type_)}{i.opcode}.{integer}", f"{integer} {first}", f"{integer} {second}")
+    if "relu" in i.modifiers:
+        require_type(i, ("s32",))
+        value = e.pure(integer, f"llvm.smax.{integer}", f"{integer} {value}", f"{integer} 0")
+    e.write(i.operands[0], value, type_)
+
+
+def sum_of_difference(e: Emitter, i: Instruction) -> None:
+    """Translate ``sad``: the distance of two numbers, and a third one."""
+    require(i, operands=4)
+    type_ = require_type(i, INTEGERS)
+    integer = type_.integer
+    first, second, addend = e.read_all(i.operands[1:], type_)
+    greater = e.define(f"icmp {_sign(type_)}gt {integer} {first}, {second}")
+    forwards = e.define(f"sub {integer} {first}, {second}")
+    backwards = e.define(f"sub {integer} {second}, {first}")
+    distance = e.select(greater, integer, forwards, backwards)
+    e.write(i.operands[0], e.define(f"add {integer} {addend}, {distance}"), type_)
+
+
+def count(e: Emitter, i: Instruction) -> None:
+    """Translate ``popc`` and ``clz``."""
+    require(i, operands=2)
+    type_ = require_type(i, ("b32", "b64"))
+    name, extra = ("ctpop", ()) if i.opcode == "popc" else ("ctlz", ("i1 0",))
+    value = e.read(i.operands[1], type_)
+    counted = e.pure(type_.integer, f"llvm.{name}.{type_.integer}", f"{type_.integer} {value}", *extra)
+    e.write(i.operands[0], e.cast(counted, type_.bits, 32), _U32)
+
+
+def find_leading(e: Emitter, i: Instruction) -> None:
+    """Translate ``bfind``: the highest bit that differs from the sign; all ones where there is none."""
+    require(i, ("shiftamt",), operands=2)
+    type_ = require_type(i, ("u32", "s32", "u64", "s64"))
+    integer = type_.integer
+    value = e.read(i.operands[1], type_)
+    if type_.is_signed:
+        value = e.define(f"xor {integer} {value}, {e.define(f'ashr {integer} {value}, {type_.bits - 1}')}")
+    leading = e.cast(e.pure(integer, f"llvm.ctlz.{integer}", f"{integer} {value}", "i1 0"), type_.bits, 32)
+    place = leading if "shiftamt" in i.modifiers else e.define(f"sub i32 {type_.bits - 1}, {leading}")
+    nothing = e.define(f"icmp eq {integer} {value}, 0")
+    e.write(i.operands[0], e.select(nothing, "i32", "-1", place), _U32)
+
+
+def reverse(e: Emitter, i: Instruction) -> None:
+    """Translate ``brev``."""
+    require(i, operands=2)
+    type_ = require_type(i, UNTYPED)
+    value = e.pure(type_.integer, f"llvm.bitreverse.{type_.integer}", f"{type_.integer} {e.read(i.operands[1], type_)}")
+    e.write(i.operands[0], value, type_)
+
+
+def dot_product(e: Emitter, i: Instruction) -> None:
+    """Translate ``dp4a`` and ``dp2a``: bytes times bytes, or halves of a word times bytes."""
+    count_ = 4 if i.opcode == "dp4a" else 2
+    require(i, ("lo", "hi") if count_ == 2 else (), operands=4, types=2)
+    first_type, second_type = require_type(i, ("u32", "s32"), 0), require_type(i, ("u32", "s32"), 1)
+    first, second, total = e.read_all(i.operands[1:], _S32)
+    skipped = 2 if count_ == 2 and choose(i, ("lo", "hi")) == "hi" else 0
+    for number in range(count_):
+        left = _part(e, first, number * 32 // count_, 32 // count_, first_type.is_signed)
+        right = _part(e, second, 8 * (number + skipped), 8, second_type.is_signed)
+        total = e.define(f"add i32 {total}, {e.define(f'mul i32 {left}, {right}')}")
+    e.write(i.operands[0], total, _S32)
+
+
+def _part(e: Emitter, value: str, start: int, bits: int, signed: bool) -> str:
+    raised = e.define(f"shl i32 {value}, {32 - start - bits}")
+    return e.define(f"{'ashr' if signed else 'lshr'} i32 {raised}, {32 - bits}")
+
+
+HANDLERS = {
+    "add": add_or_subtract,
+    "sub": add_or_subtract,
+    "mul": multiply,
+    "mad": multiply_add,
+    "madc": multiply_add_with_carry,
+    "mul24": multiply_24,
+    "mad24": multiply_24,
+    "div": divide,
+    "rem": divide,
+    "neg": negate,
+    "abs": absolute,
+    "min": least_or_greatest,
+    "max": least_or_greatest,
+    "sad": sum_of_difference,
+    "popc": count,
+    "clz": count,
+    "bfind": find_leading,
+    "brev": reverse,
+    "dp4a": dot_product,
+    "dp2a": dot_product,
+    "addc": add_with_carry,
+    "subc": add_with_carry,
+}
+
+
+_VIDEO_U32: Final = TYPES["u32"]
+_OPERATIONS: Final = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
+
+
+def lanes(e: Emitter, i: Instruction) -> None:
+    """Translate one of them. With ``.add`` the results are summed up, and a third source is added."""
+    require(i, ("sat", "add"), operands=4, types=3)
+    if any(type_.name not in ("u32", "s32") for type_ in i.types) or {"sat", "add"} <= set(i.modifiers):
+        raise not_executed(i)
+    parts = int(i.opcode[-1])
+    bits = 32 // parts
+    first, second, third = (e.read(operand, _VIDEO_U32) for operand in i.operands[1:])
+    total = third if "add" in i.modifiers else "0"
+    for number in range(parts):
+        one = _lane(e, first, number * bits, bits, i.types[1].is_signed)
+        other = _lane(e, second, number * bits, bits, i.types[2].is_signed)
+        result = _compute(e, i.opcode[:-1], one, other)
+        if "sat" in i.modifiers:
+            result = _limited(e, result, bits, i.types[0].is_signed)
+        if "add" in i.modifiers:
+            total = e.define(f"add i32 {total}, {result}")
+        else:
+            kept = e.define(f"and i32 {result}, {(1 << bits) - 1}")
+            total = e.define(f"or i32 {total}, {e.define(f'shl i32 {kept}, {number * bits}')}")
+    e.write(i.operands[0], total, _VIDEO_U32)
+
+
+def _lane(e: Emitter, value: str, start: int, bits: int, signed: bool) -> str:
+    raised = e.define(f"shl i32 {value}, {32 - start - bits}")
+    return e.define(f"{'ashr' if signed else 'lshr'} i32 {raised}, {32 - bits}")
+
+
+def _compute(e: Emitter, operation: str, one: str, other: str) -> str:
+    if operation in ("vadd", "vsub"):
+        return e.define(f"{operation[1:]} i32 {one}, {other}")
+    if operation in ("vmin", "vmax"):
+        return e.pure("i32", f"llvm.s{operation[1:]}.i32", f"i32 {one}", f"i32 {other}")
+    if operation == "vabsdiff":
+        return e.pure("i32", "llvm.abs.i32", f"i32 {e.define(f'sub i32 {one}, {other}')}", "i1 0")
+    total = e.define(f"add i32 {one}, {other}")  # the average is rounded away from zero
+    raised = e.define(f"add i32 {total}, {e.cast(e.define(f'icmp sge i32 {total}, 0'), 1, 32)}")
+    return e.define(f"ashr i32 {raised}, 1")
+
+
+def _limited(e: Emitter, value: str, bits: int, signed: bool) -> str:
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    value = e.pure("i32", "llvm.smax.i32", f"i32 {value}", f"i32 {low}")
+    return e.pure("i32", "llvm.smin.i32", f"i32 {value}", f"i32 {high}")
+
+
+VIDEO_HANDLERS: Final = {f"{name}{parts}": lanes for name in _OPERATIONS for parts in (2, 4)}

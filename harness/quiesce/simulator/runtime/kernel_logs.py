@@ -1,0 +1,296 @@
+"""The readers of the logs of kernels next to a ledger: wrong accesses, what was not computed, touched bytes.
+
+``native/kernels/access_log.h``, ``uncomputed.h`` and ``touched.h`` write them. The log of touched bytes says which
+bytes each launch read and wrote; a test compares its layout with that of ``touched.h``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import mmap
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from quiesce.model.errors import QuiesceError
+from quiesce.simulator.runtime.device_code import readable_kernel_name, readable_variable_name
+from quiesce.simulator.runtime.ledger import was_begun
+from quiesce.simulator.runtime.run_folder import DamagedFile, refusing_damage
+from quiesce.simulator.runtime.stacks import HEADER, LOG_BYTES, RECORD
+
+FIELDS: Final = 21
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an instruction is: ``source`` and ``caller``, which inlines it, are FILE:LINE, or empty if not known."""
+
+    source: str
+    caller: str
+    ptx_line: int
+    instruction: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherAccess:
+    """The access of another thread that a wrong access meets."""
+
+    block: tuple[int, ...]
+    thread: tuple[int, ...]
+    writes: bool
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAccess:
+    """A wrong access: the first of its kind of one instruction, in launches from one place by one test.
+
+    ``launch`` is the number of the launch's record. ``test`` is the test of pytest that launched the kernel, or empty.
+    ``symbol`` is the kernel's name as its compiler wrote it. ``made`` and ``freed`` are the numbers of the lines that
+    say who allocated the block of a device's heap which is missed, and who freed it.
+    """
+
+    launch: int
+    test: str
+    kernel: str
+    block: tuple[int, ...]
+    thread: tuple[int, ...]
+    place: Place
+    other: OtherAccess | None
+    count: int
+    arrays: tuple[str, str] = ("", "")
+    """The array of shared memory that it has to stay in, and the one that it uses; empty: none."""
+    symbol: str = ""
+    made: int | None = None
+    freed: int | None = None
+
+
+def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
+    """Return the wrong accesses of a process, in the order of the observations that name them by number.
+
+    Raises :class:`QuiesceError` for a log that is damaged.
+    """
+    path = ledger.with_suffix(".accesses")
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ()
+    lines = (line.split("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
+    with refusing_damage(path):
+        return tuple(_access(line) for line in lines if len(line) == FIELDS)
+
+
+def _access(fields: list[str]) -> LoggedAccess:
+    count, launch, test, kernel, block, thread, *places, array, used, made, freed = fields
+    other_block, other, writes = places[4:7]
+    return LoggedAccess(
+        int(launch),
+        test,
+        readable_kernel_name(kernel),
+        _index(block),
+        _index(thread),
+        _place(places[:4]),
+        OtherAccess(_index(other_block), _index(other), writes == "1", _place(places[7:])) if other else None,
+        int(count),
+        (readable_variable_name(array), readable_variable_name(used)),
+        kernel,
+        _line(made),
+        _line(freed),
+    )
+
+
+def _line(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def _place(fields: list[str]) -> Place:
+    source, caller, ptx_line, instruction = fields
+    return Place(source, caller, int(ptx_line), instruction)
+
+
+def _index(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+@dataclass(frozen=True, slots=True)
+class Uncomputed:
+    """A kernel that was launched and did not compute, and why. ``has_begun``: it computed, but not to its end."""
+
+    kernel: str
+    reason: str
+    has_begun: bool = False
+
+
+def read_uncomputed(ledger: Path) -> tuple[Uncomputed, ...]:
+    """Return the kernels of one process that did not compute to their end, each once, in the order of the launches."""
+    try:
+        text = ledger.with_suffix(".uncomputed").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ()
+    lines = (line.split("\t") for line in text.split("\n"))
+    whole = (line for line in lines if len(line) == 3)  # the last one of a killed process may be cut
+    kernels = (Uncomputed(readable_kernel_name(name), reason, begun == "1") for name, reason, begun in whole)
+    return tuple(dict.fromkeys(kernels))
+
+
+MAGIC: Final = 0x31454843554F5451
+LAYOUT: Final = 1
+COUNT: Final = struct.Struct("<Q")
+PIECE: Final = struct.Struct("<2Q4I")
+LAUNCH: Final = struct.Struct("<Q2I")
+_SET_KIND, _LAUNCH_KIND = 2, 3
+_NAME: Final = "the log of touched bytes"
+_ALL_BITS: Final = (1 << 64) - 1
+
+
+class Touch(enum.IntEnum):
+    """A kind of use."""
+
+    READ = 0
+    WRITE = 1
+    STRONG_READ = 2
+    """Volatile, relaxed or acquire: it may take part in an order of the kernels' own."""
+    STRONG_WRITE = 3
+    ATOMIC = 4
+
+    @property
+    def writes(self) -> bool:
+        """Whether the bytes may have other values after it."""
+        return self not in (Touch.READ, Touch.STRONG_READ)
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether two of these at the same bytes are no race."""
+        return self >= Touch.STRONG_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of one kind of use. Without a ``mask`` all from ``start`` to ``end`` are touched.
+
+    A mask has a bit for each byte from the start on, the lowest first. One that is shorter than the piece is repeated.
+    ``place`` is the line of the first access to a part of it, or its instruction.
+    """
+
+    start: int
+    end: int
+    touch: Touch
+    place: str
+    mask: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a launch touched."""
+
+    kernel: str
+    pieces: tuple[Piece, ...]
+
+
+class TouchedLog:
+    """A log that is written from the first launch on; ``find`` returns it, or None as long as there is none."""
+
+    def __init__(self, find: Callable[[], mmap.mmap | memoryview | None]) -> None:
+        self._find = find
+        self._data: mmap.mmap | memoryview = memoryview(b"")
+        self._read_bytes = HEADER.size
+        self._launches: dict[int, tuple[int, int]] = {}
+        self._sets: dict[int, tuple[Piece, ...]] = {}
+        self._texts: dict[int, str] = {0: ""}
+
+    @property
+    def lost(self) -> int:
+        """Of how many launches it has no set, because there was no room for it."""
+        self._read_launches()
+        return int(HEADER.unpack_from(self._data)[4]) if len(self._data) else 0
+
+    def of(self, launch: int) -> Touched | None:
+        """Return what a launch touched, by the number of its observation; None where nothing is known of it."""
+        if launch not in self._launches:
+            self._read_launches()
+        found, kernel = self._launches.get(launch, (0, 0))
+        if not found:
+            return None
+        if found not in self._sets:
+            with refusing_damage(_NAME):
+                self._sets[found] = tuple(self._pieces(found))
+        return Touched(readable_kernel_name(self._text(kernel)), self._sets[found])
+
+    def _read_launches(self) -> None:
+        if not len(self._data):
+            self._data = self._find() or self._data
+        used = HEADER.unpack_from(self._data)[3] if len(self._data) else 0
+        while self._read_bytes < used:
+            with refusing_damage(_NAME):
+                kind, length = RECORD.unpack_from(self._data, self._read_bytes)
+                if kind == _LAUNCH_KIND:
+                    number, found, kernel = LAUNCH.unpack_from(self._data, self._read_bytes + RECORD.size)
+                    self._launches[number] = found, kernel
+            if not kind:  # nothing was written there
+                raise DamagedFile(_NAME)
+            self._read_bytes += (RECORD.size + length + 7) // 8 * 8
+
+    def _content(self, number: int) -> bytes:
+        start = 8 * number
+        with refusing_damage(_NAME):
+            _, length = RECORD.unpack_from(self._data, start)
+        if length > HEADER.unpack_from(self._data)[3] - start:
+            raise DamagedFile(_NAME)
+        return bytes(self._data[start + RECORD.size : start + RECORD.size + length])
+
+    def _text(self, number: int) -> str:
+        if number not in self._texts:
+            self._texts[number] = self._content(number).decode("utf-8", "replace")
+        return self._texts[number]
+
+    def _pieces(self, number: int) -> Iterator[Piece]:
+        content = self._content(number)
+        (count,) = COUNT.unpack_from(content)
+        mask_at = COUNT.size + count * PIECE.size
+        for start, end, place, touch, mask_bytes, _ in PIECE.iter_unpack(content[COUNT.size : mask_at]):
+            mask = content[mask_at : mask_at + mask_bytes]
+            yield Piece(start ^ _ALL_BITS, end ^ _ALL_BITS, Touch(touch), self._text(place), mask)
+            mask_at += mask_bytes
+
+
+def mapped_touched(library: ctypes.CDLL) -> TouchedLog:
+    """Return the log of the machine that runs in this process, which lives as long as the machine."""
+    library.quiesce_touched.restype = ctypes.c_void_p
+
+    def find() -> memoryview | None:
+        address = library.quiesce_touched()
+        return _checked(memoryview((ctypes.c_char * LOG_BYTES).from_address(address)).cast("B")) if address else None
+
+    return TouchedLog(find)
+
+
+def touched_beside(ledger: Path) -> TouchedLog:
+    """Return the log that lies, or will lie, next to a ledger."""
+
+    def find() -> mmap.mmap | None:
+        path = ledger.with_suffix(".touched")
+        try:
+            with path.open("rb") as opened:
+                if not was_begun(path):
+                    return None
+                with refusing_damage(opened.name):
+                    data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+                return _checked(data)
+        except FileNotFoundError:
+            return None
+
+    return TouchedLog(find)
+
+
+_Data = TypeVar("_Data", mmap.mmap, memoryview)
+
+
+def _checked(data: _Data) -> _Data:
+    if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
+        raise QuiesceError(
+            f"this is no log of touched bytes of layout {LAYOUT}; read it with the quiesce that wrote it"
+        )
+    return data

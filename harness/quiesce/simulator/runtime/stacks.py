@@ -1,0 +1,379 @@
+"""The reader of a log of call stacks, which a run leaves next to its ledger where it was asked for (``--stacks``).
+
+The layout is that of ``native/ledger/stack_log.h``; a test compares the two. Native code is named when it is read: the
+log has addresses, and says which file was mapped there.
+
+``llvm-symbolizer``, else ``addr2line``, names functions, files and lines. Both read debug information, also where it
+lies in a file of its own, tell inlined functions apart and demangle the names of C++ and Rust; they are asked once for
+all addresses of a file, when a report is made. Where neither is installed, the files' own symbols give the names, read
+through the section headers, for the loader's own tables know no local functions. Where a file was stripped, the dynamic
+symbols are what is left; one that changed, went away or was never one has no symbols.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import mmap
+import os
+import re
+import shutil
+import struct
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from quiesce.model.errors import QuiesceError
+from quiesce.model.findings import Frame
+from quiesce.simulator.runtime.build import LIBRARY_NAME
+from quiesce.simulator.runtime.ledger import was_begun
+from quiesce.simulator.runtime.run_folder import DamagedFile, refusing_damage
+
+_FILE_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_SEGMENT_LOAD: Final = 1
+_SECTION_SYMBOLS: Final = 2
+_SECTION_DYNAMIC_SYMBOLS: Final = 11
+_FUNCTIONS: Final = (2, 10)  # and those that are resolved when the program is loaded
+
+
+class _Function(NamedTuple):
+    start: int
+    end: int
+    name: str
+
+
+class Symbols:
+    """The functions of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._segments: list[tuple[int, int, int]] = []
+        self._functions: list[_Function] = []
+        try:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                self._segments = list(_segments(content))
+                self._functions = sorted(_functions(content))
+        except (OSError, struct.error, IndexError, ValueError):
+            return
+
+    def address(self, offset: int) -> int | None:
+        """Return the address that the file itself gives the byte at ``offset``, or None where none is loaded there."""
+        for start, size, address in self._segments:
+            if start <= offset < start + size:
+                return offset - start + address
+        return None
+
+    def name(self, offset: int) -> str | None:
+        """Return the name of the function that has the byte at ``offset`` of the file, or None."""
+        address = self.address(offset)
+        return None if address is None else self._name_at(address)
+
+    def _name_at(self, address: int) -> str | None:
+        place = bisect.bisect_right(self._functions, address, key=lambda each: each.start)
+        # a shorter function may begin inside a longer one, such as an alias of its second half
+        for function in reversed(self._functions[max(0, place - 8) : place]):
+            if address < function.end:
+                return function.name
+        return None
+
+
+def _segments(content: mmap.mmap) -> Iterator[tuple[int, int, int]]:
+    fields = _FILE_HEADER.unpack_from(content)
+    if fields[0][:5] != b"\x7fELF\x02":
+        raise ValueError("no ELF file of 64 bits")
+    for number in range(fields[10]):
+        kind, _, offset, address, _, size, _, _ = _SEGMENT.unpack_from(content, fields[5] + number * _SEGMENT.size)
+        if kind == _SEGMENT_LOAD:
+            yield offset, size, address
+
+
+def _functions(content: mmap.mmap) -> Iterator[_Function]:
+    fields = _FILE_HEADER.unpack_from(content)
+    sections = [_SECTION.unpack_from(content, fields[6] + number * _SECTION.size) for number in range(fields[12])]
+    for kind in (_SECTION_SYMBOLS, _SECTION_DYNAMIC_SYMBOLS):
+        for section in sections:
+            if section[1] == kind:
+                names = sections[section[6]][4]
+                yield from _functions_in(content[section[4] : section[4] + section[5]], content, names)
+
+
+def _functions_in(table: bytes, content: mmap.mmap, names: int) -> Iterator[_Function]:
+    for name, information, _, section, address, size in _SYMBOL.iter_unpack(table[: len(table) // 24 * 24]):
+        if information & 15 in _FUNCTIONS and section and size:
+            start = names + name
+            end = content.find(b"\0", start)
+            yield _Function(address, address + size, content[start:end].decode("utf-8", "replace"))
+
+
+TOOLS: Final = {
+    "llvm-symbolizer": ("--output-style=GNU", "-a", "-f", "-i", "-C", "--obj={}"),
+    "addr2line": ("-a", "-f", "-i", "-C", "-e", "{}"),
+}
+"""In order of preference, with the options by which they answer alike; ``{}`` is the file."""
+SECONDS_MAX: Final = 60
+"""How long a tool may read one file: debug information of a few GiB takes this long."""
+_RUST_HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
+_CLONE: Final = re.compile(r" (?:\(\.[\w.]+\)|\[clone [^]]*\])$|\.(?:constprop|isra|part|cold)\.\d+$")
+"""The ending that a compiler adds to the name of a function when it makes another version of it."""
+_DISCRIMINATOR: Final = re.compile(r" \(discriminator \d+\)$")
+
+
+class CodePlaces:
+    """What lies where in native code. A file that changed, went away or was never one has no names."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], tuple[Frame, ...]] = {}
+        self._symbols: dict[str, Symbols] = {}
+        self._lacks_tool = False
+
+    def note(self) -> str:
+        """Return what to install where lines were wanted and no tool is there, or an empty text."""
+        if not self._lacks_tool:
+            return ""
+        return (
+            "native code is shown without lines: neither llvm-symbolizer nor addr2line is installed; "
+            "type 'apt install binutils' (or 'llvm') and run again"
+        )
+
+    def find(self, wanted: Iterable[tuple[str, int]]) -> None:
+        """Find what lies at offsets into files, each file's at once."""
+        by_module: dict[str, set[int]] = defaultdict(set)
+        for module, offset in wanted:
+            if (module, offset) not in self._found:
+                by_module[module].add(offset)
+        for module, offsets in by_module.items():
+            self._find_in(module, sorted(offsets))
+
+    def at(self, module: str, offset: int) -> tuple[Frame, ...]:
+        """Return what lies at an offset into a file: one frame, after those that are inlined there."""
+        self.find([(module, offset)])
+        return self._found[module, offset]
+
+    def _find_in(self, module: str, offsets: list[int]) -> None:
+        symbols = self._symbols_of(module)
+        addresses = {offset: symbols.address(offset) for offset in offsets}
+        told = self._ask(module, sorted({address for address in addresses.values() if address is not None}))
+        for offset, address in addresses.items():
+            places = told.get(address, []) if address is not None else []
+            self._found[module, offset] = tuple(_frames(module, offset, places, symbols.name(offset) or ""))
+
+    def _symbols_of(self, module: str) -> Symbols:
+        if module not in self._symbols:
+            self._symbols[module] = Symbols(Path(module))
+        return self._symbols[module]
+
+    def _ask(self, module: str, addresses: list[int]) -> dict[int, list[tuple[str, str]]]:
+        if not addresses:
+            return {}
+        tool = next((tool for tool in TOOLS if shutil.which(tool)), None)
+        self._lacks_tool |= tool is None
+        return ask(tool, module, addresses) if tool else {}
+
+
+def ask(tool: str, module: str, addresses: list[int]) -> dict[int, list[tuple[str, str]]]:
+    """Return the function and ``file:line`` at each address of a file, inlined ones first, as a tool says it."""
+    command = [tool, *(option.format(module) for option in TOOLS[tool])]
+    environment = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C"}  # nothing is asked of the network
+    try:
+        done = subprocess.run(  # noqa: S603 - a list, no shell
+            command,
+            input="".join(f"{address:#x}\n" for address in addresses),
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return dict(_answers(done.stdout.splitlines()))
+
+
+def _answers(lines: list[str]) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    starts = [number for number, line in enumerate(lines) if line.startswith("0x")]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        pairs = [line for line in lines[start + 1 : end] if line]
+        yield int(lines[start], 16), list(zip(pairs[::2], pairs[1::2], strict=False))
+
+
+def _frames(module: str, offset: int, places: list[tuple[str, str]], symbol: str) -> Iterator[Frame]:
+    for function, where in places or [("??", "??:0")]:
+        file, _, line = _DISCRIMINATOR.sub("", where).rpartition(":")
+        number = int(line) if line.isdecimal() and file != "??" else 0
+        name = symbol if function == "??" else function
+        yield Frame(_plain(name), os.path.normpath(file) if number else "", number, module, offset)
+
+
+def _plain(function: str) -> str:
+    return _RUST_HASH.sub("", _CLONE.sub("", function))
+
+
+MAGIC: Final = 0x31534B4353455551
+LAYOUT: Final = 2
+HEADER: Final = struct.Struct("<QIIQQ")
+RECORD: Final = struct.Struct("<II")
+MAPPING: Final = struct.Struct("<3Q")
+PARTS: Final = struct.Struct("<II")
+LOG_BYTES: Final = 1 << 30
+"""Of address space; only what was written costs anything."""
+PYTHON_FRAME: Final = struct.Struct("<4I")
+INTERPRETER: Final = re.compile(r"(?:lib)?python\d?[\d.]*t?(?:\.so[\d.]*)?$")
+"""The file that an interpreter's own code is in."""
+_MAPPING_KIND, _STACK_KIND = 1, 5
+_CONTENT_BYTES_MAX: Final = 1 << 20
+"""No record is longer: the longest are paths, and stacks of 48 frames."""
+
+
+class CallStack:
+    """Where a call came from, from the innermost frame outwards."""
+
+    def __init__(self, python: tuple[Frame, ...], code: tuple[tuple[str, int], ...], places: CodePlaces) -> None:
+        self.python = python
+        self._whole = code
+        outside = dropwhile(lambda place: Path(place[0]).name == LIBRARY_NAME, code)
+        inner = takewhile(lambda place: not INTERPRETER.match(Path(place[0]).name), outside)
+        self.code = tuple(inner if python else outside)
+        """Its native code but for the simulated runtime's own: files that were mapped and offsets into them.
+
+        Where there are Python frames it ends where the interpreter begins.
+        """
+        self._places = places
+
+    def is_in(self, file: re.Pattern[str]) -> bool:
+        """Whether it goes through code of a file that matches, also below the interpreter. No name is looked up."""
+        files = {*(frame.file for frame in self.python), *(name for name, _ in self._whole)}
+        return any(map(file.search, files))
+
+    def functions_in(self, file: re.Pattern[str]) -> Iterator[str]:
+        """Yield the functions of the files that match, also of those that the interpreter was called by."""
+        places = [(name, offset) for name, offset in self._whole if file.search(name)]
+        self._places.find(places)
+        for name, offset in places:
+            yield from (frame.function for frame in self._places.at(name, offset))
+
+    @cached_property
+    def native(self) -> tuple[Frame, ...]:
+        """The frames of its native code. Finding their names takes a while."""
+        return tuple(frame for file, offset in self.code for frame in self._places.at(file, offset))
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    start: int
+    end: int
+    offset: int
+    file: str
+
+
+class CallStacks:
+    """A log in ``data``. Raises :class:`QuiesceError` for data that is none."""
+
+    def __init__(self, data: mmap.mmap | memoryview, name: str = "the log of call stacks") -> None:
+        self._data = data
+        self._file = name
+        if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
+            raise QuiesceError(f"{name}: this is no log of call stacks of layout {LAYOUT}")
+        self._read_bytes = HEADER.size
+        self._mappings: list[_Mapping] = []
+        self._places = CodePlaces()
+        self._found: dict[int, CallStack] = {}
+
+    @property
+    def lost(self) -> int:
+        """How many stacks found no room."""
+        return int(HEADER.unpack_from(self._data)[4])
+
+    def stack(self, number: int) -> CallStack | None:
+        """Return the stack with a number, which the ledger gives, or None for 0: none was kept."""
+        if not number:
+            return None
+        if number not in self._found:
+            self._read_mappings()
+            self._found[number] = self._read_stack(number)
+        return self._found[number]
+
+    def find(self, numbers: Iterable[int]) -> None:
+        """Find the names in some stacks all at once, which is faster than one by one."""
+        stacks = filter(None, map(self.stack, numbers))
+        self._places.find(place for stack in stacks for place in stack.code)
+
+    def note(self) -> str:
+        """Return what to do so that findings say more of where calls came from, or an empty text."""
+        lost = f"{self.lost} call stacks found no room in {LOG_BYTES >> 20} MiB" if self.lost else ""
+        return "; ".join(filter(None, [lost, self._places.note()]))
+
+    def _content(self, start: int) -> tuple[int, bytes]:
+        with refusing_damage(self._file):
+            kind, length = RECORD.unpack_from(self._data, start)
+        if length > min(_CONTENT_BYTES_MAX, len(self._data) - start - RECORD.size):
+            raise DamagedFile(self._file)
+        return kind, bytes(self._data[start + RECORD.size : start + RECORD.size + length])
+
+    def _read_mappings(self) -> None:
+        used = HEADER.unpack_from(self._data)[3]
+        while self._read_bytes < used:
+            kind, content = self._content(self._read_bytes)
+            if kind == _MAPPING_KIND:
+                with refusing_damage(self._file):
+                    start, end, offset = MAPPING.unpack_from(content)
+                name = content[MAPPING.size :].decode("utf-8", "surrogateescape")
+                self._mappings.append(_Mapping(start, end, offset, name))
+            elif not kind:  # nothing was written there
+                raise DamagedFile(self._file)
+            self._read_bytes += (RECORD.size + len(content) + 7) // 8 * 8
+
+    def _read_stack(self, number: int) -> CallStack:
+        kind, content = self._content(8 * number)
+        if kind != _STACK_KIND:
+            raise QuiesceError(f"{self._file}: the log of call stacks has no stack with the number {number}")
+        with refusing_damage(self._file):
+            native, python = PARTS.unpack(content)
+            addresses = struct.iter_unpack("<Q", self._content(8 * native)[1] if native else b"")
+            frames = PYTHON_FRAME.iter_unpack(self._content(8 * python)[1] if python else b"")
+        return CallStack(
+            tuple(Frame(self._text(name), self._text(file), line) for file, name, line, _ in frames),
+            tuple(self._code(address) for (address,) in addresses),
+            self._places,
+        )
+
+    def _text(self, number: int) -> str:
+        return self._content(8 * number)[1].decode("utf-8", "replace") if number else ""
+
+    def _code(self, address: int) -> tuple[str, int]:
+        inside = address - 1  # a return address lies after its call, which may be the last of its function
+        for mapping in self._mappings:
+            if mapping.start <= inside < mapping.end:
+                return mapping.file, inside - mapping.start + mapping.offset
+        return "", inside
+
+
+def mapped_stacks(library: ctypes.CDLL) -> CallStacks | None:
+    """Return the log of the machine that runs in this process, which lives as long as the machine; None without one."""
+    library.quiesce_stacks.restype = ctypes.c_void_p
+    address = library.quiesce_stacks()
+    if not address:
+        return None
+    return CallStacks(memoryview((ctypes.c_char * LOG_BYTES).from_address(address)).cast("B"))
+
+
+@contextmanager
+def open_stacks(ledger: Path) -> Iterator[CallStacks | None]:
+    """Open the log that lies beside a ledger; None where none was kept."""
+    path = ledger.with_suffix(".stacks")
+    if not path.exists() or not was_begun(path):
+        yield None
+        return
+    with path.open("rb") as opened:
+        with refusing_damage(path):  # it may be empty
+            data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        with data:
+            yield CallStacks(data, str(path))
