@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is used first (PEP 562): pytest loads quiesce in every project."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
