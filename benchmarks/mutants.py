@@ -33,8 +33,8 @@ from mutations import Mutant, count_places, mutants_at
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 AREAS: Final = (
-    *("oracle", "execution.py", "cases", "generation/shrinking.py", "leaks", "traces"),
-    "kernels/translation",
+    *(f"allocators/{name}" for name in ("oracle", "execution.py", "cases", "generation/shrinking.py")),
+    *("leaks", "simulator/judge", "simulator/kernels/translation"),
 )
 COPIED: Final = ("harness", "tests", "cases", "fixtures", "reports", "docs", "benchmarks", "pyproject.toml")
 EQUIVALENT: Final = Path(__file__).with_name("equivalent_mutants.toml")
