@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from quiesce.leaks.memory import HEAP
+from quiesce.leaks.meters.memory import HEAP
 from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, Quantity
 
 

@@ -10,8 +10,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.leaks.anonymous_memory import FLOOR_BYTES, MAPPED, AnonymousMemoryMeter
-from quiesce.leaks.glibc_heap import GlibcHeap
+from quiesce.leaks.meters.memory import FLOOR_BYTES, MAPPED, AnonymousMemoryMeter, GlibcHeap
 from quiesce.leaks.quantities import Unreadable, kind_of_leak
 
 GIB: Final = 1 << 30
@@ -21,10 +20,10 @@ pytestmark = pytest.mark.skipif(
 
 MAPS: Final = """\
 import ctypes, mmap, sys
-from quiesce.leaks.anonymous_memory import MAPPED, AnonymousMemoryMeter
+from quiesce.leaks.meters.memory import MAPPED, AnonymousMemoryMeter
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.memory import HeapMeter, PythonMeter
+from quiesce.leaks.meters.memory import HeapMeter, PythonMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 

@@ -8,14 +8,14 @@ from typing import Final
 
 import pytest
 
-from quiesce.leaks.causes import Causes
-from quiesce.leaks.ledger_places import NOWHERE, Located, Place
-from quiesce.leaks.openers import Opened
+from quiesce.leaks.explaining.causes import Causes
+from quiesce.leaks.explaining.lines import Opened
+from quiesce.leaks.meters.ledger import NOWHERE, Located, Place
+from quiesce.leaks.meters.tracing import Site, Tracing
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, CUPY, DEVICE, FREE_MEMORY, MODULES, STREAMS, Quantity
 from quiesce.leaks.readings import Readings
-from quiesce.leaks.tracing import Site, Tracing
 from quiesce.model.findings import CallSite, Frame
 
 from .meters import ToldMeter

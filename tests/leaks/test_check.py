@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from quiesce.leaks import endurance, tracing
 from quiesce.leaks.check import LeakCheck
+from quiesce.leaks.explaining.keepers import HALF_ROUNDS
+from quiesce.leaks.explaining.native_stacks import NativeStacks
 from quiesce.leaks.judgement import Judgement, Outcome
-from quiesce.leaks.keepers import HALF_ROUNDS
-from quiesce.leaks.memory import AT_HAND_COUNT, HEAP, HeapMeter, PythonMeter
-from quiesce.leaks.native_stacks import NativeStacks
-from quiesce.leaks.other_threads import OtherThreads
+from quiesce.leaks.meters import tracing
+from quiesce.leaks.meters.memory import AT_HAND_COUNT, HEAP, HeapMeter, PythonMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, DESCRIPTORS, PYTHON, REGISTERED
+from quiesce.leaks.stages import endurance
+from quiesce.leaks.stages.rounds import OtherThreads
 
 from .meters import ToldHeap, ToldListing, ToldMeter
 
@@ -134,7 +135,7 @@ WRITES_PIECE_BY_PIECE = """\
 import io
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.memory import HeapMeter, PythonMeter
+from quiesce.leaks.meters.memory import HeapMeter, PythonMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 

@@ -8,7 +8,7 @@ import pytest
 
 import quiesce
 from quiesce.backends.reference import backend as reference
-from quiesce.leaks.contexts import OPEN, ContextMeter, WatchedContext
+from quiesce.leaks.meters.contexts import OPEN, ContextMeter, WatchedContext
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.quantities import CONTEXTS, Quantity
 from quiesce.model import operations as ops

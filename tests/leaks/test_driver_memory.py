@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from tests.simulator.conftest import Start, library, start
 
-from quiesce.leaks.driver_memory import DriverMemoryMeter
+from quiesce.leaks.meters.driver_memory import DriverMemoryMeter
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import FREE_MEMORY, Quantity, kind_of_leak
 from quiesce.leaks.readings import Readings

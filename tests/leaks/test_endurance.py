@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from quiesce.leaks.budget import ALL, ENDURANCE, TRACES, Budget
-from quiesce.leaks.endurance import (
+from quiesce.leaks.judgement import Outcome
+from quiesce.leaks.plan import Plan
+from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, FREE_MEMORY, PYTHON, THREADS
+from quiesce.leaks.readings import Readings
+from quiesce.leaks.stages.endurance import (
     ENDURANCE_WINDOW,
     FILLING_ROUNDS_MAX,
     LARGE_BYTES,
@@ -16,12 +19,8 @@ from quiesce.leaks.endurance import (
     STEADY_ROUNDS,
     Endurance,
 )
-from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, FREE_MEMORY, PYTHON, THREADS
-from quiesce.leaks.readings import Readings
-from quiesce.leaks.rounds import Rounds, Stopped
-from quiesce.leaks.settling import BoundedCaches, OldObjects
+from quiesce.leaks.stages.rounds import ALL, ENDURANCE, TRACES, Budget, Rounds, Stopped
+from quiesce.leaks.stages.settling import BoundedCaches, OldObjects
 
 from .meters import ToldMeter
 

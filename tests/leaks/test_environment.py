@@ -8,12 +8,11 @@ import sys
 
 import pytest
 
-from quiesce.leaks.environment import EnvironmentTexts
-from quiesce.leaks.memory import HeapMeter
+from quiesce.leaks.meters.memory import EnvironmentTexts, HeapMeter
 
 PROGRAM = """\
 import os
-from quiesce.leaks.memory import HEAP, HeapMeter
+from quiesce.leaks.meters.memory import HEAP, HeapMeter
 
 meter = HeapMeter()
 meter.read()
@@ -75,7 +74,7 @@ def test_what_tested_code_put_in_the_place_of_putenv_stays_until_it_is_put_back(
 
 ENLARGES = """\
 import os, sys
-from quiesce.leaks.environment import enlarge_table
+from quiesce.leaks.meters.memory import enlarge_table
 
 enlarge_table()
 sizes = set()

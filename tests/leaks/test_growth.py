@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from quiesce.leaks.growth import (
+from quiesce.leaks.readings import (
     at_rest,
     doubles,
     fell,

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from quiesce.leaks.immortal_classes import ROUNDS, ImmortalClasses, immortal_classes
 from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.rounds import Rounds
-from quiesce.leaks.settling import OldObjects
+from quiesce.leaks.stages.rounds import Rounds
+from quiesce.leaks.stages.settling import IMMORTAL_ROUNDS as ROUNDS
+from quiesce.leaks.stages.settling import ImmortalClasses, OldObjects, immortal_classes
 
 pytestmark = pytest.mark.skipif(sys.implementation.name != "cpython", reason="it is what CPython does")
 

@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """\
 import gc, sys
-from quiesce.leaks.memory import BLOCKS, PythonMeter
+from quiesce.leaks.meters.memory import BLOCKS, PythonMeter
 
 meter = PythonMeter()
 held = []

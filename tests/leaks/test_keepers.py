@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.leaks import keepers, paths
-from quiesce.leaks.keepers import HALF_ROUNDS, NOBODY, Keepers
+from quiesce.leaks.explaining import keepers, paths
+from quiesce.leaks.explaining.keepers import HALF_ROUNDS, NOBODY, Keepers
+from quiesce.leaks.explaining.paths import no_roots
 from quiesce.leaks.owners import Owners
-from quiesce.leaks.paths import no_roots
 
-OWNERS: Final = Owners([str(Path(keepers.__file__).parent)])
+OWNERS: Final = Owners([str(Path(keepers.__file__).parents[1])])
 HERE: Final = Path(__file__).parent
 PLANTED: Final = {
     node.name: ast.get_docstring(node) or ""
@@ -32,13 +32,13 @@ PLANTED: Final = {
 
 ASKS: Final = """\
 import json, keeping
-from quiesce.leaks.keepers import Keepers
+from quiesce.leaks.explaining.keepers import Keepers
 from quiesce.leaks.owners import Owners
-from quiesce.leaks.paths import no_roots
-from quiesce.leaks import keepers
-from quiesce.leaks.tracing import Tracing
+from quiesce.leaks.explaining.paths import no_roots
+from quiesce.leaks.explaining import keepers
+from quiesce.leaks.meters.tracing import Tracing
 
-owners = Owners([keepers.__file__.rpartition("/")[0]])
+owners = Owners([keepers.__file__.rpartition("/explaining/")[0]])
 
 def who_keeps(name, run):
     tracing = Tracing(owners)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.leaks.known import KnownLeak
-from quiesce.leaks.known_file import read_known, write_known
+from quiesce.leaks.known import KnownLeak, read_known, write_known
 from quiesce.model.errors import ConfigurationError
 
 ENTRIES = (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.leaks.left_files import STEP_NANOSECONDS, Entries, LeftFilesSearch
-from quiesce.leaks.line_watch import ROUNDS
+from quiesce.leaks.explaining.left_files import STEP_NANOSECONDS, Entries, LeftFilesSearch
+from quiesce.leaks.explaining.lines import ROUNDS
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.system_calls import SystemCalls
 

@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from quiesce.leaks.library_allocators import JAX_BYTES, RMM_BYTES, JaxMeter, RmmMeter, TorchMeter
+from quiesce.leaks.meters.libraries import JAX_BYTES, RMM_BYTES, JaxMeter, RmmMeter, TorchMeter
 
 
 class Cuda(ModuleType):

@@ -13,7 +13,7 @@ import zipfile
 import zipimport
 from pathlib import Path
 
-from quiesce.leaks.library_caches import LibraryCaches
+from quiesce.leaks.stages.settling import LibraryCaches
 
 
 def references_of(connection: sqlite3.Connection) -> list[weakref.ref[object]]:

@@ -9,8 +9,8 @@ from types import CodeType
 
 import pytest
 
-from quiesce.leaks.descriptors import DescriptorMeter
-from quiesce.leaks.line_watch import ROUNDS, LineWatch, Things
+from quiesce.leaks.explaining.lines import ROUNDS, LineWatch, Things
+from quiesce.leaks.meters.opened import DescriptorMeter
 from quiesce.leaks.owners import Owners
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads descriptors where Linux lists them")

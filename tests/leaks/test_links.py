@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.leaks.links import (
+from quiesce.leaks.explaining.paths import (
     KEY_LENGTH_MAX,
     attributes_of,
     context_variables,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.leaks.list_places import BATCH, GONE_MAX, ListPlaces, unbounded
+from quiesce.leaks.meters.lists import BATCH, GONE_MAX, ListPlaces, unbounded
 
 pytestmark = pytest.mark.skipif(not ListPlaces().can, reason="this system or interpreter has no such reading")
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from quiesce.leaks.line_watch import ROUNDS
-from quiesce.leaks.lists import IN_LISTS, REFERENCE_BYTES, ListMeter, Lists
-from quiesce.leaks.longer_lists import longer_lists
+from quiesce.leaks.explaining.lines import ROUNDS, longer_lists
+from quiesce.leaks.meters.lists import IN_LISTS, REFERENCE_BYTES, ListMeter, Lists
 from quiesce.leaks.owners import Owners
-from quiesce.leaks.settling import OldObjects
+from quiesce.leaks.stages.settling import OldObjects
 
 OLD: list[Any] = [None] * 1000
 OLD_DEQUE: deque[Any] = deque([None] * 1000)

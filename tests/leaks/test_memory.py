@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from quiesce.leaks.memory import HEAP, HeapMeter
+from quiesce.leaks.meters.memory import HEAP, HeapMeter
 
 pytestmark = pytest.mark.skipif(bool(HeapMeter().absent()), reason="this C library does not count its heap")
 
@@ -17,7 +17,7 @@ FREE_CHUNKS = 500
 
 PROGRAM = f"""\
 import ctypes
-from quiesce.leaks.memory import HEAP, HeapMeter
+from quiesce.leaks.meters.memory import HEAP, HeapMeter
 
 library = ctypes.PyDLL(None)
 library.malloc.restype = ctypes.c_void_p
@@ -45,7 +45,7 @@ def test_a_small_leak_shows_at_once_on_a_heap_full_of_chunks_a_little_too_large(
 
 BLOCKS_PROGRAM = f"""\
 import ctypes, sys
-from quiesce.leaks.memory import HEAP, HeapMeter
+from quiesce.leaks.meters.memory import HEAP, HeapMeter
 
 library = ctypes.PyDLL(None)
 library.malloc.restype = ctypes.c_void_p

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.leaks.budget import Budget
+from quiesce.leaks.explaining.native_stacks import NativeStacks
 from quiesce.leaks.judgement import Growth, Outcome
-from quiesce.leaks.memory import HEAP, HeapMeter
-from quiesce.leaks.native_stacks import NativeStacks
+from quiesce.leaks.meters.memory import HEAP, HeapMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.quantities import DESCRIPTORS, Quantity
-from quiesce.leaks.rounds import Rounds
+from quiesce.leaks.stages.rounds import Budget, Rounds
 
 pytestmark = [
     pytest.mark.skipif(bool(HeapMeter().absent()), reason="this C library does not count its heap"),
@@ -36,9 +35,9 @@ void give_back(size_t size) { last = malloc(size); free(last); }
 CHECKS = """\
 import ctypes, itertools, random, sys
 from quiesce.leaks.check import LeakCheck
-from quiesce.leaks.budget import Budget
+from quiesce.leaks.stages.rounds import Budget
 from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.memory import HeapMeter, PythonMeter
+from quiesce.leaks.meters.memory import HeapMeter, PythonMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 

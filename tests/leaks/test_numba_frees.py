@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.leaks.numba_frees import finish_numbas_frees
+from quiesce.leaks.stages.settling import finish_numbas_frees
 
 DEVICES = "numba.cuda.cudadrv.devices"
 DRIVER = "numba.cuda.cudadrv.driver"

@@ -10,16 +10,13 @@ from typing import IO
 
 import pytest
 
-from quiesce.leaks import openers
-from quiesce.leaks.descriptors import OPEN, DescriptorMeter
-from quiesce.leaks.line_watch import ChangedBy
-from quiesce.leaks.openers import Opened, who_opened
+from quiesce.leaks.explaining import lines
+from quiesce.leaks.explaining.lines import ChangedBy, Opened, who_opened
+from quiesce.leaks.meters.opened import ALIVE, OPEN, PENDING, DescriptorMeter, TaskMeter, ThreadMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.quantities import DESCRIPTORS, TASKS, THREADS, Quantity
-from quiesce.leaks.tasks import PENDING, TaskMeter
-from quiesce.leaks.threads import ALIVE, ThreadMeter
 
-OWNERS = Owners([str(Path(openers.__file__).parent)])
+OWNERS = Owners([str(Path(lines.__file__).parents[1])])
 FILE = "lib.py"
 
 

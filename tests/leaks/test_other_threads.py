@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.leaks.other_threads import OtherThreads
+from quiesce.leaks.stages.rounds import OtherThreads
 
 
 def write(folder: Path, thread: str, state: str, switches: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quiesce.leaks.own import OwnMeter
+from quiesce.leaks.meters.own import OwnMeter
 from quiesce.leaks.quantities import Unreadable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.peaks import measure_peaks
+from quiesce.leaks.meters.peaks import measure_peaks
 
 
 def test_the_peak_is_what_a_round_adds_at_most() -> None:

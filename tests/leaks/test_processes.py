@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from quiesce.leaks.processes import CHILDREN, ProcessMeter
+from quiesce.leaks.meters.opened import CHILDREN, ProcessMeter
 
 pytestmark = pytest.mark.skipif(bool(ProcessMeter().absent()), reason="this system lists no processes")
 

@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from quiesce.leaks.referents import referents
+from quiesce.leaks.meters.contents import referents
 
 
 class Lazy(types.ModuleType):

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from quiesce.leaks.budget import ENDURANCE, TRACES, Budget
 from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.rounds import Rounds, Stopped
+from quiesce.leaks.stages.rounds import ENDURANCE, TRACES, Budget, Rounds, Stopped
 
 PASSED, FAILED, OVER = Outcome.PASSED, Outcome.FAILED, Outcome.OVER
 

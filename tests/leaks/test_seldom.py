@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.leaks.budget import Budget
 from quiesce.leaks.judgement import Outcome
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, DESCRIPTORS, FREE_MEMORY, PYTHON, THREADS
 from quiesce.leaks.readings import Readings
-from quiesce.leaks.rounds import Rounds
-from quiesce.leaks.seldom import RUNS_EACH, SeldomLeaks
+from quiesce.leaks.stages.rounds import Budget, Rounds
+from quiesce.leaks.stages.screening import RUNS_EACH, SeldomLeaks
 
 from .meters import ToldMeter
 

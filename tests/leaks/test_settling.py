@@ -8,7 +8,7 @@ from collections import deque
 
 import pytest
 
-from quiesce.leaks.settling import BoundedCaches, OldObjects, collect_garbage
+from quiesce.leaks.stages.settling import BoundedCaches, OldObjects, collect_garbage
 from quiesce.leaks.start import FROZEN_AT_START
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from quiesce.leaks.meters.opened import PENDING, TaskMeter
 from quiesce.leaks.owners import Owners
-from quiesce.leaks.tasks import PENDING, TaskMeter
 
 pytestmark = pytest.mark.skipif(bool(TaskMeter(Owners([])).absent()), reason="this Python lists no tasks of all loops")
 
@@ -83,7 +83,8 @@ def test_an_eager_task_that_waits_counts(loop: asyncio.AbstractEventLoop, meter:
 
 def test_what_does_not_use_asyncio_does_not_load_it() -> None:
     program = (
-        "import sys\nfrom quiesce.leaks.owners import Owners\nfrom quiesce.leaks.tasks import PENDING, TaskMeter\n"
+        "import sys\nfrom quiesce.leaks.owners import Owners\n"
+        "from quiesce.leaks.meters.opened import PENDING, TaskMeter\n"
         "print(TaskMeter(Owners([])).read()[PENDING], 'asyncio' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

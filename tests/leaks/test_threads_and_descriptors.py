@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.leaks.descriptors import OPEN, DescriptorMeter
-from quiesce.leaks.descriptors import SHOWN as DESCRIPTORS_SHOWN
+from quiesce.leaks.meters.opened import ALIVE, ENDING_STEPS, OPEN, DescriptorMeter, ThreadMeter
+from quiesce.leaks.meters.opened import SHOWN as DESCRIPTORS_SHOWN
+from quiesce.leaks.meters.opened import SHOWN as THREADS_SHOWN
 from quiesce.leaks.system_calls import SystemCalls
-from quiesce.leaks.threads import ALIVE, ENDING_STEPS, ThreadMeter
-from quiesce.leaks.threads import SHOWN as THREADS_SHOWN
 
 NOWHERE = "/no/such/folder"
 needs_a_list = pytest.mark.skipif(bool(DescriptorMeter().absent()), reason="this system lists no descriptors")

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = """\
 import gc
-from quiesce.leaks import tracing
+from quiesce.leaks.meters import tracing
 from quiesce.leaks.owners import Owners
 
 def deeply(depth):
@@ -36,7 +36,7 @@ def test_tuples_that_a_free_list_could_serve_have_traces() -> None:
 
 OTHER_DOMAIN = """\
 import ctypes
-from quiesce.leaks import tracing
+from quiesce.leaks.meters import tracing
 from quiesce.leaks.owners import Owners
 
 track = ctypes.pythonapi.PyTraceMalloc_Track
@@ -59,7 +59,7 @@ def test_small_blocks_are_on_the_c_heap_where_another_allocator_reports_them(dom
 
 
 IN_PLACE = """\
-from quiesce.leaks import tracing
+from quiesce.leaks.meters import tracing
 from quiesce.leaks.owners import Owners
 
 keys = [object() for _ in range(64)]
@@ -89,7 +89,7 @@ def test_a_table_that_doubles_is_a_leak_only_with_what_is_entered_in_it(growth: 
 
 
 OF_A_LIBRARY = """\
-from quiesce.leaks import tracing
+from quiesce.leaks.meters import tracing
 from quiesce.leaks.owners import Owners
 
 library = "def make(): return bytearray(2000)"

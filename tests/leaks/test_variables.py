@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from quiesce.leaks.meters.contents import held_by_stream
+from quiesce.leaks.meters.variables import IN_VARIABLES, VariableMeter
 from quiesce.leaks.owners import Owners
-from quiesce.leaks.streams import held_by_stream
-from quiesce.leaks.variables import IN_VARIABLES, VariableMeter
 
 NUMBERS: set[int] = set()
 TABLE: dict[int, None] = {}

@@ -16,12 +16,12 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("there are no such locks", allow_module_level=True)
 
-from quiesce.pytest_plugin.device_budget import SHARES, DeviceBudget, shares_of
+from quiesce.pytest_plugin.device_memory import SHARES, DeviceBudget, shares_of
 
 HOLDER: Final = """
 import sys
 from pathlib import Path
-from quiesce.pytest_plugin.device_budget import DeviceBudget
+from quiesce.pytest_plugin.device_memory import DeviceBudget
 
 budget = DeviceBudget(Path(sys.argv[1]), "it")
 log = open(sys.argv[1] + "/log", "a", buffering=1)

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from quiesce.model.errors import BackendUnavailable
-from quiesce.pytest_plugin import first_device
+from quiesce.pytest_plugin import device_memory
 from quiesce.simulator.runtime.build import build_library
 
 from .conftest import Project
@@ -92,12 +92,12 @@ def test_without_a_device_nothing_waits(project: Project, monkeypatch: pytest.Mo
 def test_a_simulated_device_has_the_memory_that_the_machine_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUIESCE_SIMULATOR", "flavour=cuda;folder=runs/it")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
-    ask = first_device.first_device.__wrapped__
-    assert ask() == first_device.FirstDevice("simulated runs/it 3", first_device.SIMULATED_BYTES)
+    ask = device_memory.first_device.__wrapped__
+    assert ask() == device_memory.FirstDevice("simulated runs/it 3", device_memory.SIMULATED_BYTES)
     monkeypatch.setenv("QUIESCE_SIMULATOR", "folder=runs/it;capacity=4096")
-    assert ask() == first_device.FirstDevice("simulated runs/it 3", 4096)
+    assert ask() == device_memory.FirstDevice("simulated runs/it 3", 4096)
     settings = (ROOT / "harness/quiesce/simulator/native/machine/settings.c").read_text(encoding="utf-8")
-    assert f".capacity_bytes = {first_device.SIMULATED_BYTES >> 30}ull << 30" in settings
+    assert f".capacity_bytes = {device_memory.SIMULATED_BYTES >> 30}ull << 30" in settings
 
 
 @pytest.mark.parametrize("flavour", ["cuda:12", "hip:6"])
@@ -107,7 +107,7 @@ def test_a_driver_is_asked_for_its_first_device(tmp_path: Path, flavour: str) ->
     except BackendUnavailable as error:
         pytest.skip(str(error))
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", flavour, "--capacity", "1GiB", "--"]
-    program = [sys.executable, "-I", "-S", "-c", first_device.QUESTION]
+    program = [sys.executable, "-I", "-S", "-c", device_memory.QUESTION]
     ran = subprocess.run([*command, *program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert re.search(rf"^[0-9a-f]{{4,}}\S* {1 << 30}$", ran.stdout, re.MULTILINE), ran.stdout + ran.stderr
 

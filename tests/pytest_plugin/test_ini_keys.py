@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.pytest_plugin.ini_keys import INI_KEYS
+from quiesce.pytest_plugin.options import INI_KEYS
 
 from .conftest import Project
 from .test_options import error_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.leaks.none_references import ARE_COUNTED
+from quiesce.leaks.meters.none_references import ARE_COUNTED
 
 from .conftest import Project
 

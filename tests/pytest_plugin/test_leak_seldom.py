@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.leaks.seldom import RUNS_EACH
+from quiesce.leaks.stages.screening import RUNS_EACH
 
 from .conftest import Project
 

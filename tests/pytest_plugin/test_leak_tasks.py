@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiesce.leaks.tasks import ARE_LISTED
+from quiesce.leaks.meters.opened import ARE_LISTED
 
 from .conftest import Project
 

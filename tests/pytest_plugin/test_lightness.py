@@ -14,7 +14,7 @@ AT_ENTRY: Final = (
     "quiesce.leaks",
     "quiesce.leaks.start",
     PACKAGE,
-    *(f"{PACKAGE}.{module}" for module in ("ini_keys", "keys", "leak_options", "options", "plugin")),
+    *(f"{PACKAGE}.{module}" for module in ("keys", "options", "plugin")),
 )
 AT_START: Final = (*AT_ENTRY, *(f"{PACKAGE}.{module}" for module in ("fixtures", "hookspecs", "run_record")))
 """Ten small modules or so: 20 ms of a start that takes 200 without them (benchmarks/pytest_start.py)."""

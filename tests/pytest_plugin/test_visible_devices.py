@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.pytest_plugin.visible_devices import DeviceList, Machine, device_lists, find_machine
+from quiesce.pytest_plugin.worker_devices import DeviceList, Machine, device_lists, find_machine
 
 CUDA = "CUDA_VISIBLE_DEVICES"
 HIP = "HIP_VISIBLE_DEVICES"

@@ -140,7 +140,7 @@ LOW_LEVEL_LEAKS: Final = {
 
 CAPTURING: Final = """\
 import cupy
-from quiesce.leaks.cupy_pools import CupyMeter
+from quiesce.leaks.meters.libraries import CupyMeter
 stream, meter = cupy.cuda.Stream(), CupyMeter()
 kept = cupy.empty(5000, dtype="u1")
 stream.begin_capture()
@@ -195,7 +195,8 @@ def test_a_capture_is_neither_ended_nor_waited_for(release: Release, tmp_path: P
 
 
 def test_a_machine_without_a_device_is_no_error(release: Release, tmp_path: Path) -> None:
-    text = "import cupy; from quiesce.leaks.cupy_pools import CupyMeter; m = CupyMeter(); m.settle(); print(m.read())"
+    start = "import cupy; from quiesce.leaks.meters.libraries import CupyMeter"
+    text = f"{start}; m = CupyMeter(); m.settle(); print(m.read())"
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", release.flavour, "--fail", "device:1+"]
     done = subprocess.run([*command, "--", sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.stdout.count(": 0") == 3, done.stdout + done.stderr

@@ -8,9 +8,17 @@ from collections.abc import Callable
 import pytest
 
 from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.ledger_gauges import KINDS, LedgerMeter, ledger_meters, own_machine
-from quiesce.leaks.ledger_places import NOWHERE, ROUNDS, LedgerPlaces, Located
-from quiesce.leaks.peaks import measure_peaks
+from quiesce.leaks.meters.ledger import (
+    KINDS,
+    NOWHERE,
+    ROUNDS,
+    LedgerMeter,
+    LedgerPlaces,
+    Located,
+    ledger_meters,
+    own_machine,
+)
+from quiesce.leaks.meters.peaks import measure_peaks
 from quiesce.leaks.quantities import DEVICE, EVENTS, IN_LEDGER, PINNED, PYTHON, STREAMS, Quantity
 from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
 from quiesce.simulator.runtime.own_machine import OwnMachine

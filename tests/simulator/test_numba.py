@@ -73,7 +73,7 @@ def test_the_list_of_devices_is_where_quiesce_looks_for_it() -> None:
         "(number,) = vars(driver)['devices']; "
         "context = driver.devices[number].primary_context; "
         "assert len(context.memory_manager.deallocations) == 1; "
-        "from quiesce.leaks.numba_frees import finish_numbas_frees; finish_numbas_frees(); "
+        "from quiesce.leaks.stages.settling import finish_numbas_frees; finish_numbas_frees(); "
         "assert len(context.memory_manager.deallocations) == 0"
     )
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", "cuda:13", "--"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-from quiesce.leaks.memory import HEAP, HeapMeter
+from quiesce.leaks.meters.memory import HEAP, HeapMeter
 from quiesce.simulator.runtime.build import COUNTED
 
 from .conftest import Start

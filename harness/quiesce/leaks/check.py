@@ -12,38 +12,27 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from quiesce.leaks.budget import ENDURANCE, Budget
-from quiesce.leaks.causes import Causes
-from quiesce.leaks.confirmation import Confirmation
-from quiesce.leaks.endurance import Endurance
-from quiesce.leaks.growth import UsualStep
-from quiesce.leaks.immortal_classes import ImmortalClasses
+from quiesce.leaks.explaining.causes import Causes
+from quiesce.leaks.explaining.keepers import KeeperSearch
+from quiesce.leaks.explaining.left_files import LeftFilesSearch
+from quiesce.leaks.explaining.lines import Opened, fuller_variables, longer_lists, who_opened
+from quiesce.leaks.explaining.native_stacks import NativeStacks
+from quiesce.leaks.explaining.paths import Roots, no_roots
 from quiesce.leaks.judgement import Growth, Judgement, LeftFiles, Outcome
-from quiesce.leaks.keepers import KeeperSearch
-from quiesce.leaks.ledger_gauges import LedgerMeter
-from quiesce.leaks.ledger_places import NOWHERE, LedgerPlaces
-from quiesce.leaks.left_files import LeftFilesSearch
-from quiesce.leaks.letting_go import LettingGo
-from quiesce.leaks.list_places import Listed, ListPlaces
-from quiesce.leaks.lists import IN_LISTS, ListMeter
-from quiesce.leaks.longer_lists import fuller_variables, longer_lists
-from quiesce.leaks.memory import BLOCKS, HEAP, HeapMeter
-from quiesce.leaks.native_stacks import NativeStacks
-from quiesce.leaks.none_references import NoneReferences
-from quiesce.leaks.openers import Opened, who_opened
+from quiesce.leaks.meters.ledger import NOWHERE, LedgerMeter, LedgerPlaces
+from quiesce.leaks.meters.lists import IN_LISTS, Listed, ListMeter, ListPlaces
+from quiesce.leaks.meters.memory import BLOCKS, HEAP, HeapMeter
+from quiesce.leaks.meters.none_references import NoneReferences
+from quiesce.leaks.meters.tracing import TRACEMALLOC_LEAKS, Site, Tracing
+from quiesce.leaks.meters.variables import IN_VARIABLES, VariableMeter
 from quiesce.leaks.owners import Owners
-from quiesce.leaks.paths import Roots, no_roots
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, IN_LEDGER, LASTING, MEMORY, PYTHON, REFERENCES, Meter, Quantity
-from quiesce.leaks.readings import Readings
-from quiesce.leaks.rounds import Rounds, Stopped
-from quiesce.leaks.screening import Screening
-from quiesce.leaks.seldom import SeldomLeaks
-from quiesce.leaks.series import Series
-from quiesce.leaks.settling import OldObjects
-from quiesce.leaks.traced_rounds import TracedRounds
-from quiesce.leaks.tracing import TRACEMALLOC_LEAKS, Site, Tracing
-from quiesce.leaks.variables import IN_VARIABLES, VariableMeter
+from quiesce.leaks.readings import Readings, Series, UsualStep
+from quiesce.leaks.stages.endurance import Confirmation, Endurance, LettingGo, TracedRounds
+from quiesce.leaks.stages.rounds import ENDURANCE, Budget, Rounds, Stopped
+from quiesce.leaks.stages.screening import Screening, SeldomLeaks
+from quiesce.leaks.stages.settling import ImmortalClasses, OldObjects
 
 QUICK_SHARE: Final = 1 / 100
 """A round that takes no longer than this share of the time for all is quick."""

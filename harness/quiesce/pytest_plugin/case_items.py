@@ -1,4 +1,4 @@
-"""Case files as pytest items: one item for each case and backend. Registered once the first case file turns up."""
+"""Case files as pytest's items: one for each case and backend, and the failed result of one whose process died."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from quiesce.allocators.cases.parser import identify, parse_case
 from quiesce.allocators.execution import run_and_prove
 from quiesce.model import wording
 from quiesce.model.errors import CaseError, is_own_error, reproduced_by
-from quiesce.model.results import Result, Verdict
+from quiesce.model.findings import Finding
+from quiesce.model.results import LEAK_CHECK, Result, Verdict
+from quiesce.model.rules import Kind
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.keys import OWN_ERROR_ATTRIBUTE
 from quiesce.pytest_plugin.selection import chosen
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from quiesce.allocators.cases.case import Case
     from quiesce.model.backend import Backend
+
 
 NO_BACKEND: Final = "no backend"
 """What reports call the backend of a case file that cannot be read."""
@@ -211,3 +214,37 @@ def pytest_runtest_makereport(
     if report.skipped and isinstance(report.longrepr, tuple):  # pytest names the line of this file that skips
         report.longrepr = (str(item.path), 1, report.longrepr[2])
     return report
+
+
+SURVIVES: Final = "process_survives_every_request"
+"""The rule that is broken where the process that runs a case or a test dies."""
+
+
+def crashed_case(nodeid: str, observed: str, config: pytest.Config) -> Result:
+    """Return the result of a case item whose worker process died while it ran."""
+    name, _, backend = nodeid.partition("::")
+    path = config.rootpath / name
+    finding = Finding(SURVIVES, "the process lives until the case has run", observed, kind=Kind.CRASH)
+    try:
+        result = failed_result(read_case(path, name), backend, "")
+    except CaseError:
+        result = Result(identify(path), "", name, backend, Verdict.FAILED, reproduce=reproduce(name, backend))
+    return replace(result, findings=(finding,))
+
+
+def crashed_test(nodeid: str, name: str, line: int | None, observed: str) -> Result:
+    """Return the result of a test that was being checked for leaks when its worker process died.
+
+    ``line`` counts from 0, as pytest does.
+    """
+    expected = "the process lives until every round of the test has run"
+    at = None if line is None else line + 1
+    return Result(
+        case=nodeid,
+        title=f"{name} is checked for leaks",
+        path=nodeid.partition("::")[0],
+        backend=LEAK_CHECK,
+        verdict=Verdict.FAILED,
+        findings=(Finding(SURVIVES, expected, observed, line=at, kind=Kind.CRASH),),
+        reproduce=wording.pytest_command(nodeid),
+    )

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from quiesce.leaks.contexts import ContextMeter
-    from quiesce.model.backend import Description
+    from quiesce.backends.registry import Unusable
+    from quiesce.leaks.meters.contexts import ContextMeter
+    from quiesce.model.backend import Backend, Description
     from quiesce.model.results import Result
-    from quiesce.pytest_plugin.chosen_backends import Selection
-    from quiesce.pytest_plugin.leak_options import LeakSettings
     from quiesce.pytest_plugin.leak_tests import LeakTest
-    from quiesce.pytest_plugin.options import Settings
+    from quiesce.pytest_plugin.options import LeakSettings, Settings
+
 
 SETTINGS: Final[pytest.StashKey[Settings]] = pytest.StashKey()
 """In ``config.stash``: what the user asked for."""
@@ -94,3 +96,11 @@ MARKER_ERROR: Final[pytest.StashKey[str]] = pytest.StashKey()
 
 CONTEXT_METER: Final[pytest.StashKey[ContextMeter]] = pytest.StashKey()
 """In ``config.stash``: what watches the contexts that tests open, in a run that has a test to check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen backends by name, in the order they run, and those that cannot work here."""
+
+    backends: Mapping[str, Backend]
+    unavailable: Mapping[str, Unusable]

@@ -18,8 +18,7 @@ from typing import Any, Final
 import pytest
 
 from quiesce.leaks.judgement import Growth, Judgement
-from quiesce.leaks.known import Applied, KnownLeak, amount_of, apply_known, gauge_name, merged
-from quiesce.leaks.known_file import read_known, write_known
+from quiesce.leaks.known import Applied, KnownLeak, amount_of, apply_known, gauge_name, merged, read_known, write_known
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import COUNTED_EXACTLY
 from quiesce.model.errors import ConfigurationError

@@ -8,6 +8,7 @@ failures sees an ordinary test.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -17,54 +18,144 @@ from typing import Final
 
 import pytest
 
-from quiesce.leaks.anonymous_memory import AnonymousMemoryMeter
 from quiesce.leaks.check import LeakCheck
-from quiesce.leaks.contexts import ContextMeter
-from quiesce.leaks.cupy_pools import CupyMeter
-from quiesce.leaks.descriptors import DescriptorMeter
-from quiesce.leaks.driver_memory import DriverMemoryMeter
-from quiesce.leaks.environment import enlarge_table
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.known import Applied
-from quiesce.leaks.ledger_gauges import ledger_meters, own_machine
-from quiesce.leaks.library_allocators import JaxMeter, RmmMeter, TorchMeter
-from quiesce.leaks.list_places import ListPlaces
-from quiesce.leaks.memory import HeapMeter, PythonMeter
-from quiesce.leaks.own import OWN
+from quiesce.leaks.meters.contexts import ContextMeter
+from quiesce.leaks.meters.driver_memory import DriverMemoryMeter
+from quiesce.leaks.meters.ledger import ledger_meters, own_machine
+from quiesce.leaks.meters.libraries import CupyMeter, JaxMeter, RmmMeter, TorchMeter
+from quiesce.leaks.meters.lists import ListPlaces
+from quiesce.leaks.meters.memory import AnonymousMemoryMeter, HeapMeter, PythonMeter, enlarge_table
+from quiesce.leaks.meters.opened import DescriptorMeter, ProcessMeter, TaskMeter, ThreadMeter
+from quiesce.leaks.meters.own import OWN
+from quiesce.leaks.meters.peaks import measure_peaks
+from quiesce.leaks.meters.variables import VariableMeter
 from quiesce.leaks.owners import Owners
-from quiesce.leaks.peaks import measure_peaks
-from quiesce.leaks.plan import Plan
-from quiesce.leaks.processes import ProcessMeter
+from quiesce.leaks.plan import ROUNDS_MAX, ROUNDS_MIN, Plan, adjusted
 from quiesce.leaks.quantities import CONTEXTS, Meter, Quantity
-from quiesce.leaks.series import Series
-from quiesce.leaks.tasks import TaskMeter
-from quiesce.leaks.threads import ThreadMeter
-from quiesce.leaks.variables import VariableMeter
+from quiesce.leaks.readings import Series
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import Finding
 from quiesce.model.results import Verdict
 from quiesce.pytest_plugin.attaching import attach
-from quiesce.pytest_plugin.first_run import FirstRun
-from quiesce.pytest_plugin.forked_children import ForkedChildren
-from quiesce.pytest_plugin.kernel_faults import KernelFaults
 from quiesce.pytest_plugin.keys import (
     CONTEXT_METER,
     DEVICE_FIXTURE,
+    LEAK_FIXTURE,
+    LEAK_MARKER,
     LEAK_SECONDS_ATTRIBUTE,
     LEAK_SETTINGS,
     LEAK_TEST,
     MARKER_ERROR,
 )
 from quiesce.pytest_plugin.leak_baseline import BASELINE, BASELINE_ATTRIBUTE
-from quiesce.pytest_plugin.leak_plans import asks_for_leak_check, plan_of, reason_to_skip
 from quiesce.pytest_plugin.leak_progress import LeakProgress, progress_writer
-from quiesce.pytest_plugin.leak_results import leak_result, leak_text, left_out_result, peak_findings, verdict_of
-from quiesce.pytest_plugin.leak_rounds import TestRounds, release_frames
+from quiesce.pytest_plugin.leak_results import (
+    leak_result,
+    leak_text,
+    left_out_result,
+    peak_findings,
+    verdict_of,
+    warn_of,
+)
+from quiesce.pytest_plugin.leak_rounds import FirstRun, ForkedChildren, TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest
-from quiesce.pytest_plugin.leak_warnings import warn_of
 from quiesce.pytest_plugin.neighbours import failed_subtests
 from quiesce.reporting.leak_checks import leak_in_short
 from quiesce.reporting.text import clean_line
+from quiesce.simulator.runtime.kernel_logs import read_accesses
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
+from quiesce.simulator.runtime.own_machine import own_ledger
+
+
+def asks_for_leak_check(item: pytest.Item) -> bool:
+    """Whether a test itself asks for a check, by the marker or by the fixture."""
+    return LEAK_FIXTURE in getattr(item, "fixturenames", ()) or item.get_closest_marker(LEAK_MARKER) is not None
+
+
+def plan_of(item: pytest.Item, plan: Plan) -> Plan:
+    """Return how a test is to be checked; ``plan`` is the run's. Raises :class:`ConfigurationError`."""
+    marker = _telling(item)
+    return plan if marker is None else adjusted(plan, marker.kwargs, _source(item))
+
+
+def reason_to_skip(item: pytest.Item) -> str:
+    """Return why a test is not to be checked, or an empty text. Raises :class:`ConfigurationError`."""
+    marker = _telling(item)
+    if marker is None or "skip" not in marker.kwargs:
+        return ""
+    reason = marker.kwargs["skip"]
+    if not isinstance(reason, str) or not reason.strip():
+        raise ConfigurationError(f"{_source(item)}: skip is {reason!r}; write the reason as a text")
+    if others := ", ".join(sorted(marker.kwargs.keys() - {"skip"})):
+        raise ConfigurationError(f"{_source(item)}: a test with skip= is not checked; remove skip= or {others}=")
+    return reason
+
+
+def _telling(item: pytest.Item) -> pytest.Mark | None:
+    """Return the marker that has arguments, if there is one.
+
+    The marker on the test wins over one on its class or module. Beside one that says how, one that says nothing more
+    than that the test is to be checked, as a ``conftest.py`` adds it to all, changes nothing. Raises
+    :class:`ConfigurationError` where it is wrong.
+    """
+    markers = list(item.iter_markers_with_node(LEAK_MARKER))
+    at_one_place = [marker for node, marker in markers if node is markers[0][0]]
+    saying = [marker for marker in at_one_place if marker.args or marker.kwargs]
+    if not saying:
+        return None
+    if len(saying) > 1:
+        raise ConfigurationError(f"{item.nodeid}: two markers '{LEAK_MARKER}' stand at one place; remove one")
+    marker = saying[0]
+    if marker.args:
+        shown = ", ".join(map(repr, marker.args))
+        raise ConfigurationError(
+            f"{_source(item)} takes keywords only, not ({shown}); "
+            f"write @pytest.mark.{LEAK_MARKER}(rounds=…, limit=…, gauges=[…])"
+        )
+    if marker.kwargs.get("rounds") in (0, "0") and marker.kwargs.get("rounds") is not False:
+        raise ConfigurationError(
+            f"{_source(item)}: rounds is 0; write a whole number from {ROUNDS_MIN} to {ROUNDS_MAX}, "
+            f'or skip="…" with the reason to leave the test unchecked'
+        )
+    return marker
+
+
+def _source(item: pytest.Item) -> str:
+    return f"{item.nodeid}: the marker '{LEAK_MARKER}'"
+
+
+class KernelFaults:
+    """Says which accesses were wrong since a moment. Without a wrong access this reads no ledger."""
+
+    def __init__(self) -> None:
+        text = os.environ.get(SETTINGS_VARIABLE, "")
+        settings = dict(word.partition("=")[::2] for word in text.split(";"))
+        self._folder = Path(settings["folder"]) if settings.get("checks") == "1" else None
+        self._told: list[int] = []
+
+    def begin(self) -> None:
+        """Begin at this moment."""
+        self._told = self._counts()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the accesses that were wrong since the beginning."""
+        if self._folder is None or self._counts() == self._told:
+            return ()
+        from quiesce.simulator.judge.watching import RemoteWatch
+
+        watch = RemoteWatch(own_ledger(self._folder))
+        try:
+            return watch.wrong_accesses(self._told).findings
+        finally:
+            watch.close()
+
+    def _counts(self) -> list[int]:
+        if self._folder is None or not any(self._folder.glob(f"{os.getpid()}*.accesses")):
+            return []
+        return [access.count for access in read_accesses(own_ledger(self._folder))]
+
 
 RUNNERS: Final = ("_pytest", "pluggy", "hypothesis", "xdist", "execnet", "coverage", "memray")
 """What runs tests or measures them; the plugins of pytest come on top."""

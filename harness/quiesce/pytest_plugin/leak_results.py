@@ -1,19 +1,20 @@
-"""What a leak check says: as a result for reports, and as the text of a failure."""
+"""What a leak check says: as a result for reports, as the text of a failure, and as a warning."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 from typing import Final
 
 import pytest
 
-from quiesce.leaks.growth import measured_from
+from quiesce.leaks.explaining.left_files import left_files_text
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
-from quiesce.leaks.left_files import left_files_text
-from quiesce.leaks.peaks import Peaks
+from quiesce.leaks.meters.peaks import Peaks
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, REFERENCES, Quantity, kind_of_leak
+from quiesce.leaks.readings import measured_from
 from quiesce.model.findings import Finding, Grade, RoundReadings
 from quiesce.model.results import LEAK_CHECK, Result, Verdict
 from quiesce.model.rules import Kind
@@ -181,3 +182,18 @@ def leak_text(item: pytest.Item, result: Result, judgement: Judgement) -> str:
     else:
         does = "has a kernel that makes a wrong access"
     return f"{clean_line(result.case)} {does}; it was run {judgement.runs} times\n{text}"
+
+
+class LeakCheckWarning(pytest.PytestWarning):
+    """A test could not be checked for leaks."""
+
+
+def warn_of(item: pytest.Item, reason: str) -> None:
+    """Warn that a test has no verdict. A filter that makes errors of warnings doesn't make the test fail."""
+    warning = LeakCheckWarning(f"no leak verdict: {reason}")
+    try:
+        item.warn(warning)
+    except LeakCheckWarning:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", LeakCheckWarning)
+            item.warn(warning)

@@ -1,18 +1,28 @@
-"""Rounds of a test: its setup, call and teardown, with fixtures of its own. Only the first one is reported."""
+"""Rounds of a test: its setup, call and teardown, with fixtures of its own. Only the first one is reported.
+
+The first run is an ordinary one. Its reports are kept while the rounds go on. Then pytest sets the test up, calls it
+and tears it down as always, but the test does nothing more than to raise what its first run raised, and the reports are
+those of the first run. So a test that can't run twice still ends as it would without a check.
+
+A child process of ``os.fork`` that comes back from a checked test would run its rounds and other tests, so it is ended.
+One that ends itself, as ``os._exit`` and multiprocessing do, does not come that far.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import sys
 import traceback
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Final, Literal
 
 import pytest
 
 from quiesce.leaks.judgement import Outcome
-from quiesce.pytest_plugin.first_run import FirstRun
+from quiesce.leaks.system_calls import SystemCalls
+from quiesce.pytest_plugin.keys import LEAK_TEST
 from quiesce.pytest_plugin.neighbours import (
     allow_repetition,
     failed_subtests,
@@ -22,6 +32,58 @@ from quiesce.pytest_plugin.neighbours import (
     repeatable,
     unreported,
 )
+
+_PHASES: Final = {"setup": "setup", "call": "runtest", "teardown": "teardown"}
+"""The method of an item that pytest calls in each phase."""
+
+
+class FirstRun:
+    """Keeps what each phase of the first run came to."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self._item: Any = item
+        self._reports: dict[str, pytest.TestReport] = {}
+        self._errors: dict[str, BaseException | None] = {}
+
+    def keep(self, report: pytest.TestReport, error: BaseException | None) -> None:
+        """Keep the report of a phase and the error that ended it."""
+        self._reports[report.when] = report
+        self._errors[report.when] = error
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run came to its end."""
+        return "teardown" in self._reports
+
+    def stand_in(self) -> None:
+        """Have the test repeat from now on what its first run raised, and nothing else."""
+        for when, method in _PHASES.items():
+            setattr(self._item, method, self._telling(when))
+
+    def step_back(self) -> None:
+        """Have the test run again; idempotent."""
+        for method in _PHASES.values():
+            vars(self._item).pop(method, None)
+
+    def _telling(self, when: str) -> Callable[[], None]:
+        def tell() -> None:
+            error = self._errors.get(when)
+            if error is not None:
+                raise error
+
+        return tell
+
+    def report(self, report: pytest.TestReport, error: BaseException | None) -> pytest.TestReport:
+        """Return the first run's report in place of one about the same; else give that one the first run's output."""
+        first = self._reports.get(report.when)
+        if first is None:
+            return report
+        first.user_properties += [each for each in report.user_properties if each not in first.user_properties]
+        if error is self._errors.get(report.when):
+            return first
+        report.sections[:0] = first.sections
+        report.duration, report.start, report.stop = first.duration, first.start, first.stop
+        return report
 
 
 class TestRounds:
@@ -132,3 +194,56 @@ def release_frames(error: BaseException) -> None:
         pending += [each.__cause__, each.__context__]
         if isinstance(each, BaseExceptionGroup):
             pending += each.exceptions
+
+
+FAILED_STATUS: Final = 1
+"""How a program ends that an exception ends."""
+
+
+class ForkedChildren:
+    """The hooks around what a test does in each phase, inside of those of other plugins."""
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """End children that come back from fixtures."""
+        __tracebackhide__ = True
+        return (yield from _ending_children(item))
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """End children that come back from the test."""
+        __tracebackhide__ = True
+        return (yield from _ending_children(item))
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """End children that come back from the end of fixtures."""
+        __tracebackhide__ = True
+        return (yield from _ending_children(item))
+
+
+def _ending_children(item: pytest.Item) -> Generator[None, object, object]:
+    __tracebackhide__ = True
+    process = SystemCalls.process_id()
+    try:
+        result = yield
+    except BaseException as error:
+        if LEAK_TEST in item.stash and SystemCalls.process_id() != process:
+            _end(error)
+        raise
+    if LEAK_TEST in item.stash and SystemCalls.process_id() != process:
+        _end(None)
+    return result
+
+
+def _end(error: BaseException | None) -> None:
+    """End this process as a program that consists of the test alone would end."""
+    status = 0
+    if isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif error is not None:
+        status = FAILED_STATUS
+        traceback.print_exception(error)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)

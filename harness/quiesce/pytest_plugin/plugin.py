@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import quiesce.leaks.start  # noqa: F401 - it looks before tested code runs
-from quiesce.pytest_plugin.ini_keys import reject_unknown_keys
 from quiesce.pytest_plugin.keys import (
     EXEC_SETTINGS,
     FOREIGN_FILES,
@@ -23,8 +22,13 @@ from quiesce.pytest_plugin.keys import (
     SETTINGS,
     SIMULATED_MARKER,
 )
-from quiesce.pytest_plugin.leak_options import add_leak_options, read_leak_settings
-from quiesce.pytest_plugin.options import add_options, read_settings
+from quiesce.pytest_plugin.options import (
+    add_leak_options,
+    add_options,
+    read_leak_settings,
+    read_settings,
+    reject_unknown_keys,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,9 +102,8 @@ def _read_baseline(config: pytest.Config) -> None:
 
 def _prepare_workers(config: pytest.Config, record: RunRecord) -> None:
     """Take care of the workers that pytest-xdist is about to start."""
-    from quiesce.pytest_plugin.worker_collections import WorkerCollections
-    from quiesce.pytest_plugin.worker_deaths import WorkerDeaths
     from quiesce.pytest_plugin.worker_devices import WorkerDevices
+    from quiesce.pytest_plugin.workers import WorkerCollections, WorkerDeaths
 
     config.pluginmanager.register(WorkerDeaths(config), "quiesce-worker-deaths")
     config.pluginmanager.register(WorkerCollections(config, record), "quiesce-worker-collections")
@@ -174,7 +177,7 @@ def _tell_collected(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In a worker of pytest-xdist, say what it collected."""
     if hasattr(config, "workerinput") and (lines := _header(config, items)):
         from quiesce.pytest_plugin.attaching import as_text
-        from quiesce.pytest_plugin.worker_collections import tell_collected
+        from quiesce.pytest_plugin.workers import tell_collected
 
         tell_collected(config, lines, [as_text(result) for result in config.stash.get(NOT_RUN, [])])
 
@@ -197,8 +200,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     items = [item for item in getattr(session, "items", ()) if _is_checked(config, item)]
     if items:
         from quiesce.pytest_plugin.leak_checks import register_leak_checks
-        from quiesce.pytest_plugin.worker_deaths import tell_checked
         from quiesce.pytest_plugin.worker_devices import keep_to_own_device
+        from quiesce.pytest_plugin.workers import tell_checked
 
         keep_to_own_device(config)
         register_leak_checks(session, items)
@@ -228,8 +231,7 @@ def _check_simulated_devices(session: pytest.Session) -> None:
     items = [item for item in getattr(session, "items", ()) if item.get_closest_marker(SIMULATED_MARKER) is not None]
     if items:
         from quiesce.model.errors import ConfigurationError
-        from quiesce.pytest_plugin.refusing import refuse
-        from quiesce.pytest_plugin.simulated_device import check_markers
+        from quiesce.pytest_plugin.simulated_device import check_markers, refuse
         from quiesce.reporting.text import clean_line
 
         try:

@@ -1,9 +1,12 @@
-"""What a run says once it knows its items: how many cases on which backends, how many leak checks."""
+"""What a run says once it knows its items, and in its report: its cases, backends, leak checks, machine and time."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import platform
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,7 +15,9 @@ from quiesce.model.wording import counted
 from quiesce.pytest_plugin.case_items import CaseItem
 from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN, SELECTION, SETTINGS
 from quiesce.pytest_plugin.selection import chosen
+from quiesce.reporting.result_lists import NAMED, SKIPPED
 from quiesce.reporting.terminal import Chosen, left_out_lines, opening_lines
+from quiesce.reporting.text import clean_line
 
 
 def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: int) -> list[str]:
@@ -54,3 +59,25 @@ def _of_options(config: pytest.Config) -> str:
     selection = config.stash.get(SELECTION, None)
     names = "every backend that works here" if selection is None else ", ".join(selection.backends)
     return f"quiesce: seed {config.stash[SETTINGS].seed}, backends: {names}"
+
+
+def run_facts(config: pytest.Config) -> dict[str, str]:
+    """Return the ``run`` object of a report, made when the run starts."""
+    selection, settings = chosen(config), config.stash[SETTINGS]
+    return {
+        "machine": f"{platform.system()} {platform.machine()}",
+        "pytest": pytest.__version__,
+        "python": platform.python_version(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version of quiesce": _version(),
+        **{f"version of {name}": backend.describe().version for name, backend in selection.backends.items()},
+        **{f"{NAMED}{name}": settings.backends_from for name in settings.backends or ()},
+        **{f"{SKIPPED}{name}": clean_line(each.explanation) for name, each in selection.unavailable.items()},
+    }
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("quiesce")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"

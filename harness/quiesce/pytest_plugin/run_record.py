@@ -62,7 +62,7 @@ class RunRecord:
         """Begin the reports; a folder that cannot be written ends the run before any test."""
         if self._settings.report is None or self._is_worker or self._config.option.collectonly:
             return
-        from quiesce.pytest_plugin.run_facts import run_facts
+        from quiesce.pytest_plugin.run_header import run_facts
         from quiesce.reporting.folder import ReportFolder
 
         self._facts = run_facts(self._config)
@@ -213,7 +213,7 @@ class RunRecord:
 
     def _report(self) -> Report:
         from quiesce.model.results import Report
-        from quiesce.pytest_plugin.run_facts import run_facts
+        from quiesce.pytest_plugin.run_header import run_facts
         from quiesce.reporting.result_lists import ordered
 
         return Report(self._settings.seed, tuple(ordered(self._results)), self._facts or run_facts(self._config))

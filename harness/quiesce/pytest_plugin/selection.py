@@ -8,8 +8,7 @@ import pytest
 
 from quiesce.backends.registry import Unusable, backend_names, probe_backend, probe_unnamed, refused
 from quiesce.model.errors import BackendUnavailable, ConfigurationError
-from quiesce.pytest_plugin.chosen_backends import Selection
-from quiesce.pytest_plugin.keys import SELECTION, SETTINGS
+from quiesce.pytest_plugin.keys import SELECTION, SETTINGS, Selection
 from quiesce.pytest_plugin.worker_devices import keep_to_own_device
 from quiesce.reporting.text import clean_line
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 import pytest
 
@@ -24,7 +24,7 @@ from quiesce.model.requests import RequestError, evaluate_size
 from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted, pytest_command
 from quiesce.pytest_plugin.attaching import as_text
-from quiesce.pytest_plugin.keys import DEVICE_RESULT, SIMULATED_MARKER
+from quiesce.pytest_plugin.keys import DEVICE_RESULT, REFUSED, SIMULATED_MARKER
 from quiesce.reporting.text import finding_text
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.watching import Between, RemoteWatch, Watch
@@ -264,3 +264,15 @@ def verdict(item: pytest.Item, device: SimulatedDevice, *, failed: bool) -> None
         item.stash[DEVICE_RESULT] = as_text(found)
         result = Result(item.name, "", "", backend, Verdict.FAILED, findings=findings)
         pytest.fail("\n".join(finding_text(result, finding) for finding in findings), pytrace=False)
+
+
+def refuse(session: pytest.Session, text: str) -> NoReturn:
+    """End the run with one line.
+
+    A worker of pytest-xdist has told its tests by now and would be taken for one that died: it says why it ends, and
+    the run ends with that line where pytest was started.
+    """
+    if hasattr(session.config, "workeroutput"):
+        session.shouldfail = text
+        session.config.workeroutput[REFUSED] = text
+    raise pytest.UsageError(text)

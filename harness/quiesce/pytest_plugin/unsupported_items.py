@@ -2,14 +2,15 @@
 
 All cases are collected on all backends at first, so that ``-k``, ``-m``, ``--deselect`` and node ids select among them
 as among all tests. Then the items are taken out that their backend cannot run: it lacks a capability that the case
-needs, or does not make a promise that the case tests. An item that the command line names by its node id stays, and is
-skipped with the reason.
+needs, or does not make a promise that the case tests. An item that the command line names by its node id, as in
+``cases/pool/reuse.case::host``, stays, and is skipped with the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,11 +18,23 @@ import pytest
 from quiesce.allocators.execution import described, out_of_scope
 from quiesce.pytest_plugin.case_items import CaseItem, reproduce
 from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN
-from quiesce.pytest_plugin.named_items import names_item
 
 if TYPE_CHECKING:
     from quiesce.model.backend import Description
     from quiesce.model.results import Result
+
+
+def names_item(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether one of pytest's arguments is the node id of an item."""
+    for argument in config.args:
+        path, colons, name = argument.partition("::")
+        if colons and name == item.name and _same(config.invocation_params.dir / path, item.path):
+            return True
+    return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one == other or one.resolve() == other.resolve()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,0 +1,278 @@
+"""Which line changes what: counts, or things that come and go, are read after each line of a few rounds.
+
+It sees what leaves no trace: an entry that goes into the room that a list has, a descriptor, a thread, native memory.
+So it tells which line makes a list longer or a variable hold more, and which one opened what stays open.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Final, Protocol, TypeAlias
+
+from quiesce.leaks.meters.lists import REFERENCE_BYTES, Listed
+from quiesce.leaks.meters.opened import frames_of_tasks, pending_tasks
+from quiesce.leaks.meters.tracing import FRAMES, Site
+from quiesce.leaks.meters.variables import VariableMeter
+from quiesce.leaks.owners import DEPENDENCY, TESTED, Frame, Owners
+from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, TASKS, THREADS, ListingMeter, Meter, Quantity
+from quiesce.leaks.stages.settling import collect_garbage
+
+ROUNDS: Final = 4
+"""So many rounds show a line that changes something in some of them only."""
+
+LINES_MAX: Final = 500_000
+"""After so many lines nothing is read any more: each takes microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedBy:
+    """A line of tested code and what it changed in all rounds.
+
+    ``function`` has the first and last line around it, and ``callers`` the lines of tested code that led there.
+    """
+
+    frame: Frame
+    change: int
+    function: tuple[int, int]
+    callers: frozenset[Frame] = frozenset()
+
+
+Place: TypeAlias = tuple[Frame, tuple[int, int]]
+"""A line, and the first and last line of the function around it."""
+
+
+class Tally(Protocol):
+    """Puts down to lines what they change."""
+
+    def note(self, owner: Callable[[], Place | None]) -> None:
+        """Read; ``owner`` says, if something changed, which line was at work."""
+
+    def changed(self) -> Mapping[Place, int]:
+        """Return by how much each line changed what is more at the end."""
+
+
+class Counts:
+    """Counts, as ``now`` returns them: a line may change them up and down."""
+
+    def __init__(self, now: Callable[[], Sequence[int]]) -> None:
+        self._now = now
+        self._begun = self._last = now()
+        self._changes: list[dict[Place, int]] = [{} for _ in self._last]
+
+    def note(self, owner: Callable[[], Place | None]) -> None:
+        """Put down what changed since the last call."""
+        now = self._now()
+        if now != self._last:
+            if (place := owner()) is not None:
+                for changes, before, after in zip(self._changes, self._last, now, strict=True):
+                    if after != before:
+                        changes[place] = changes.get(place, 0) + after - before
+            self._last = now
+
+    def changed(self) -> Mapping[Place, int]:
+        """Return what the lines added to counts that are higher at the end."""
+        found: dict[Place, int] = {}
+        for changes, before, after in zip(self._changes, self._begun, self._now(), strict=True):
+            for place, change in changes.items():
+                if after > before and change > 0:
+                    found[place] = found.get(place, 0) + change
+        return found
+
+
+class Things:
+    """Things that come and go, as ``present`` returns them.
+
+    A line is asked about only for what is still there at the end: what it opened, other code may have closed, such as
+    a plugin of pytest that no line is looked at of.
+    """
+
+    def __init__(self, present: Callable[[], frozenset[Hashable]]) -> None:
+        self._present = present
+        self._last = present()
+        self._came: dict[Hashable, Place | None] = {}
+
+    def note(self, owner: Callable[[], Place | None]) -> None:
+        """Put down what came since the last call, and forget what went."""
+        now = self._present()
+        if now != self._last:
+            for gone in self._last - now:
+                self._came.pop(gone, None)
+            self._came.update(dict.fromkeys(now - self._last, owner()))
+            self._last = now
+
+    def changed(self) -> Mapping[Place, int]:
+        """Return how many things came with each line and are there for good: no garbage keeps them."""
+        collect_garbage()
+        now = self._present()
+        return Counter(place for thing, place in self._came.items() if thing in now and place is not None)
+
+
+class LineWatch:
+    """Has ``tally`` read after each line. A tracer that is there, as that of coverage, comes back."""
+
+    def __init__(self, owners: Owners, tally: Tally) -> None:
+        self._owners = owners
+        self._tally = tally
+        self._frame: FrameType | None = None
+        self._line = 0
+        self._lines = 0
+        self._callers: dict[Frame, frozenset[Frame]] = {}
+
+    def watch(self, run_round: Callable[[], None]) -> Sequence[ChangedBy]:
+        """Run rounds and return the lines of tested code after which there was more of what is more at the end."""
+        for _ in range(ROUNDS):
+            before = sys.gettrace()
+            sys.settrace(self._enter)
+            try:
+                run_round()
+            finally:
+                sys.settrace(before)
+                self._frame = None
+        return self._changed()
+
+    def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        """Follow the lines of tested code; what it calls changes what the line changes that calls it."""
+        if not self._is_followed(frame):
+            return None
+        return self._step(frame, "call", None)
+
+    def _is_followed(self, frame: FrameType) -> bool:
+        kind = self._owners.kind(frame.f_code.co_filename)
+        if kind != DEPENDENCY:
+            return kind == TESTED
+        caller = frame.f_back  # an installed package is tested code where no other code calls it: tests come with some
+        for _ in range(FRAMES):
+            if caller is None:
+                break
+            if self._owners.is_tested(caller.f_code.co_filename):
+                return False
+            caller = caller.f_back
+        return True
+
+    def _step(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        """Put down what changed to the line that was at work since the last event."""
+        self._lines += 1
+        if self._lines > LINES_MAX:
+            return None
+        self._tally.note(self._owner)
+        self._frame = frame.f_back if event == "return" else frame
+        self._line = self._frame.f_lineno if self._frame is not None else 0
+        return self._step
+
+    def _owner(self) -> Place | None:
+        """Return the line of tested code that is at work, and where its function begins and ends."""
+        frames: list[Frame] = []
+        functions: dict[Frame, tuple[int, int]] = {}
+        frame, line = self._frame, self._line
+        while frame is not None and len(frames) < FRAMES:
+            place = (frame.f_code.co_filename, line)
+            frames.append(place)
+            functions.setdefault(place, extent(frame))
+            frame = frame.f_back
+            line = frame.f_lineno if frame is not None else 0
+        owner = self._owners.owner(frames) if frames else None
+        if owner is None:
+            return None
+        callers = (each for each in frames if self._owners.is_tested(each[0]))
+        self._callers[owner] = self._callers.get(owner, frozenset()).union(callers)
+        return owner, functions[owner]
+
+    def _changed(self) -> Sequence[ChangedBy]:
+        changed = [
+            ChangedBy(frame, change, function, self._callers[frame])
+            for (frame, function), change in self._tally.changed().items()
+        ]
+        return sorted(changed, key=lambda each: (-each.change, each.frame))
+
+
+def extent(frame: FrameType) -> tuple[int, int]:
+    """Return the first and the last line of the function that a frame is of."""
+    lines = [line for _, _, line in frame.f_code.co_lines() if line is not None]
+    return min(lines, default=0), max(lines, default=0)
+
+
+def longer_lists(owners: Owners, lists: Sequence[Listed], run_round: Callable[[], None]) -> Sequence[Site]:
+    """Run a few rounds and return the lines of tested code that make lists longer, the fastest first."""
+    changed = LineWatch(owners, Counts(lambda: tuple(map(len, lists)))).watch(run_round)
+    return [Site(each.frame, REFERENCE_BYTES * each.change / ROUNDS, 0.0) for each in changed]
+
+
+def fuller_variables(owners: Owners, variables: VariableMeter, run_round: Callable[[], None]) -> Sequence[Site]:
+    """Run a few rounds and return the lines of tested code after which variables hold more, the fastest first."""
+    changed = LineWatch(owners, Counts(lambda: (variables.held_bytes(),))).watch(run_round)
+    return [Site(each.frame, each.change / ROUNDS, 0.0) for each in changed]
+
+
+OPENED: Final = (DESCRIPTORS, THREADS, TASKS, PROCESSES)
+"""Families of what somebody opens."""
+
+RUNNING: Final = (THREADS, TASKS)
+"""Of these, what runs functions of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The lines that opened more of each quantity, and the functions that new threads and tasks are in."""
+
+    lines: Mapping[Quantity, Sequence[ChangedBy]] = field(default_factory=dict)
+    running: Sequence[tuple[str, int, int]] = ()
+
+    def origin(self, quantity: Quantity) -> Frame | None:
+        """Return the line that opened most of a quantity."""
+        return next((each.frame for each in self.lines.get(quantity, ())), None)
+
+    def comes_with(self, frame: Frame, *, is_library: bool) -> bool:
+        """Whether memory that a line asked for belongs to what was opened.
+
+        That of a descriptor comes from the line that opened it. A thread or a task is made and started on several lines
+        of a function, the standard library keeps what it needs for it, and its own functions have variables. A task is
+        made below the line that runs its loop, which takes memory for it.
+        """
+        filename, line = frame
+        for quantity, lines in self.lines.items():
+            for each in lines:
+                first, last = each.function if quantity.family in RUNNING else (each.frame[1], each.frame[1])
+                if filename == each.frame[0] and first <= line <= last:
+                    return True
+                if quantity.family == TASKS and frame in each.callers:
+                    return True
+            if quantity.family in RUNNING and is_library:
+                return True
+        return any(filename == file and first <= line <= last for file, first, last in self.running)
+
+
+def who_opened(
+    owners: Owners, meters: Sequence[Meter], left: Sequence[Quantity], run_round: Callable[[], None]
+) -> Opened:
+    """Run a few rounds for each quantity that is left and can be opened; return the lines that did."""
+    before = frozenset(thread.ident for thread in threading.enumerate())
+    tasks_before = pending_tasks()
+    lines = {}
+    for quantity in left:
+        for meter in meters:
+            if meter.family == quantity.family and isinstance(meter, ListingMeter):
+                lines[quantity] = LineWatch(owners, Things(meter.present)).watch(run_round)
+    running: list[FrameType] = []
+    if any(quantity.family == THREADS for quantity in lines):
+        running += frames_of_threads(before)
+    if any(quantity.family == TASKS for quantity in lines):
+        running += frames_of_tasks(tasks_before)
+    functions = [
+        (frame.f_code.co_filename, *extent(frame)) for frame in running if owners.is_tested(frame.f_code.co_filename)
+    ]
+    return Opened(lines, functions)
+
+
+def frames_of_threads(before: frozenset[int | None]) -> Iterator[FrameType]:
+    """Yield the functions that newer threads are in."""
+    frames = sys._current_frames()
+    for thread in threading.enumerate():
+        frame = None if thread.ident in before else frames.get(thread.ident or 0)
+        while frame is not None:
+            yield frame
+            frame = frame.f_back

@@ -1,0 +1,1 @@
+"""What is counted of a process: a meter for each gauge, and what they have in common."""

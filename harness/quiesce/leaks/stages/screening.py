@@ -1,0 +1,129 @@
+"""Screening: a few rounds, after which most code is done, and twenty times as many for leaks of one run in twenty.
+
+Three rounds, with a reading after the first and the third, or five where other threads ran, or six to ten where
+something moved. Whatever stays the same by then does not leak.
+
+Three runs meet by chance only what leaks in one of twenty, such as a log that is rotated. A quick test that asks for a
+leak check is run twenty times more between two readings. Only if they differ, rounds of twenty runs each follow, which
+are judged like any others.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quiesce.leaks.explaining.left_files import LeftFilesSearch
+from quiesce.leaks.meters.memory import AT_HAND_COUNT, HEAP
+from quiesce.leaks.plan import Plan
+from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, FREE_MEMORY
+from quiesce.leaks.readings import Readings
+from quiesce.leaks.stages.rounds import Budget, OtherThreads, Rounds
+from quiesce.leaks.stages.settling import OldObjects
+
+REST_WINDOW: Final = 2
+"""What is at rest from the first round on runs three times: so what leaks in every other round is seen in any case."""
+
+SCREENING_ROUNDS: Final = 6
+SCREENING_WINDOW: Final = 4
+"""Where something moved, or where other threads ran and may have moved it, a movement may have hidden a leak that it
+went against; so more rounds must be seen in which nothing moves."""
+
+SCREENING_ROUNDS_MAX: Final = 10
+"""What did not move in the last round may be at rest soon: a few more rounds cost a fraction of what endurance does,
+for which all objects of the process are looked at."""
+
+
+class Screening:
+    """Runs the first rounds of one check.
+
+    ``at_hand`` is for how many a leak may live on what malloc keeps at hand. ``may_leave_files`` says that each of them
+    may leave one in the temporary folder.
+    """
+
+    def __init__(self, readings: Readings, rounds: Rounds, old: OldObjects, plan: Plan, files: LeftFilesSearch) -> None:
+        self._readings = readings
+        self._rounds = rounds
+        self._old = old
+        self._plan = plan
+        self._other_threads = OtherThreads()
+        self._files = files
+        self.at_hand = 0
+        self.may_leave_files = False
+
+    def moving(self) -> frozenset[str]:
+        """Run them and return the families that do not stay the same. Raises :class:`Stopped`."""
+        self._rounds.first()  # the reported one: nothing is measured, and nothing is left out of collections
+        self._files.begin()
+        self._old.set_aside()
+        self._readings.begin()
+        self._other_threads.remember()
+        self._readings.take()
+        for _ in range(REST_WINDOW):
+            self._rounds.repeat()
+        self._readings.take(REST_WINDOW)
+        self.may_leave_files = self._files.may_be_left(REST_WINDOW)  # garbage that holds a file is collected by now
+        window = REST_WINDOW
+        if self._readings.moving(REST_WINDOW) or self._other_threads.have_run():
+            window = SCREENING_WINDOW
+            while self._may_come_to_rest():
+                self._rounds.repeat()
+                self._readings.take()
+        # A leak in another thread lives on what malloc keeps at hand for that thread, until it is used up.
+        if not self._readings.absent_family(C_HEAP):
+            self.at_hand = min(AT_HAND_COUNT * self._other_threads.ran(), self._plan.rounds - 1)
+        while window <= self.at_hand and HEAP not in self._readings.moving(window):
+            self._rounds.repeat()
+            self._readings.take()
+            window += 1
+        return frozenset(quantity.family for quantity in self._readings.moving(window))
+
+    def _may_come_to_rest(self) -> bool:
+        """Whether one more round may show that what has moved is at rest."""
+        count = self._rounds.count
+        if count <= SCREENING_WINDOW or not self._readings.moving(SCREENING_WINDOW):
+            return count <= SCREENING_WINDOW
+        return count < SCREENING_ROUNDS or (count < SCREENING_ROUNDS_MAX and not self._readings.moving(1))
+
+
+RUNS_EACH: Final = 20
+"""What leaks in every twentieth run, or more often, leaks in each round of so many."""
+
+QUICK_SHARE: Final = 1 / 5_000
+"""A run that takes no longer than this share of the time for all is quick: hundreds of rounds fit in then."""
+
+SIGN_ROUNDS: Final = 3
+"""What grows in so many rounds is pursued."""
+
+INEXACT: Final = (C_HEAP, ANONYMOUS, FREE_MEMORY)
+"""These move by themselves in twenty runs: glibc keeps each text that the environment ever had."""
+
+
+class SeldomLeaks:
+    """Looks for them in one check, after a screening in which nothing moved."""
+
+    def __init__(self, readings: Readings, rounds: Rounds, plan: Plan, budget: Budget) -> None:
+        self._readings = readings
+        self._rounds = rounds
+        self._plan = plan
+        self._budget = budget
+
+    def moving(self) -> frozenset[str]:
+        """Return the families that grow in rounds of twenty runs, and leave the rounds as long if there are any.
+
+        A test that may grow by some bytes a run is left alone. Raises :class:`Stopped`.
+        """
+        run_seconds = self._budget.elapsed_seconds / self._rounds.runs
+        if not self._plan.looks_longer or self._plan.limit_bytes or run_seconds > QUICK_SHARE * self._budget.seconds:
+            return frozenset()
+        self._rounds.runs_each = RUNS_EACH
+        self._readings.take()
+        for steps in range(1, SIGN_ROUNDS + 1):
+            self._rounds.repeat()
+            self._readings.take()
+            if not self._rising(steps):
+                self._rounds.runs_each = 1
+                return frozenset()
+        return self._rising(SIGN_ROUNDS)
+
+    def _rising(self, steps: int) -> frozenset[str]:
+        return frozenset(quantity.family for quantity in self._readings.rising(steps)).difference(INEXACT)
