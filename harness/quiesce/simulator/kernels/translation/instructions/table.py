@@ -36,7 +36,7 @@ _ANY: Final[Mapping[str, Handler]] = {
     **conversion.HANDLERS,
     **memory.MOVEMENT_HANDLERS,
     **memory.HANDLERS,
-    **synchronisation.HANDLERS,
+    **synchronisation.ATOMIC_HANDLERS,
     **asynchronous_copies.HANDLERS,
     **integer.VIDEO_HANDLERS,
     **matrices.HANDLERS,
