@@ -14,12 +14,12 @@ import pytest
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
 from tests.fuzzing.limits import INPUTS
+from tests.kernels.compiling import translate_kernel
 from tests.seeds import SEED
 from tests.simulator.test_image_architectures import CUBIN, PTX, fatbin, ptx
 
 from quiesce.simulator.kernels.compiler import compile_text
 from quiesce.simulator.kernels.ptx.module import Module
-from quiesce.simulator.kernels.translation.kernel import translate_kernel
 from quiesce.simulator.runtime.build import SOURCES, find_compiler
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the runtime is simulated on Linux")

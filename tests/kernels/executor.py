@@ -24,8 +24,8 @@ pytest.importorskip("numpy")
 import llvmlite.binding as llvm
 import numpy as np
 from tests.kernels import shadow
+from tests.kernels.compiling import compile_kernel
 
-from quiesce.simulator.kernels.compiler import compile_kernel
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.runtime.build import SOURCES, find_compiler
 

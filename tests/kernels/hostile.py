@@ -18,12 +18,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from tests.kernels.compiling import translate_kernel
 from tests.kernels.programs import HEADER, kernel_around, with_registers
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.compiler import compile_text
 from quiesce.simulator.kernels.ptx.module import Module
-from quiesce.simulator.kernels.translation.kernel import translate_kernel
 
 TEXT_SECONDS: Final = 20
 MEMORY_BYTES: Final = 4 << 30

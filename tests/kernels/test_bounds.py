@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
+from tests.kernels.compiling import translate_kernel
+
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.fatbins import unpack
 from quiesce.simulator.kernels.protocol import Asked, Packing, Request, read_request
@@ -17,7 +19,6 @@ from quiesce.simulator.kernels.ptx.function import Function, Instruction, Label
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.ptx.operands import Symbol
 from quiesce.simulator.kernels.ptx.parsing import parse_function
-from quiesce.simulator.kernels.translation.kernel import translate_kernel
 from quiesce.simulator.kernels.translation.spin_loops import spinning_branches
 
 HEAD = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<3>;\n"

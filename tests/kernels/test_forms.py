@@ -10,10 +10,11 @@ from tests.kernels.programs import with_registers
 
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
+from tests.kernels.compiling import translate_kernel
+
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.compiler import compile_text
 from quiesce.simulator.kernels.ptx.module import Module
-from quiesce.simulator.kernels.translation.kernel import translate_kernel
 
 _LINES = [line for line in (Path(__file__).parent / "forms.txt").read_text().splitlines() if line[:1] != "#"]
 EXECUTED = _LINES[: _LINES.index("refused")]

@@ -15,13 +15,13 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="kernels are compiled by llvmlite: pip install 'quiesce[kernels]'")
 
+from tests.kernels.compiling import translate_kernel
 from tests.kernels.hostile import TEXT_SECONDS, is_compiled, originals
 from tests.kernels.programs import HEADER
 from tests.seeds import SEED
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.ptx.module import Module
-from quiesce.simulator.kernels.translation.kernel import translate_kernel
 
 COUNT = int(os.environ.get("QUIESCE_HOSTILE_TEXTS", "300"))
 _ROOT = Path(__file__).parents[2]

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.kernels.compiling import compile_kernel, translate_kernel
 from tests.kernels.programs import kernel_around
 
 from quiesce.model.errors import RefusedKernel
-from quiesce.simulator.kernels.compiler import compile_kernel
 from quiesce.simulator.kernels.ptx.module import Module
-from quiesce.simulator.kernels.translation.kernel import translate_kernel
 
 
 def translate(lines: str, before: str = "") -> str:

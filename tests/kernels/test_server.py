@@ -25,13 +25,13 @@ MODULE = b".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 counter =
 )
 STRANGE = """
 import os, sys
-from quiesce.simulator.kernels import server, service
-usual = service.compile_kernel
+from quiesce.simulator.kernels import server
+usual = server.compile_kernel
 def compile_kernel(module, name, *how):
     while name == "hang":
         pass
     return os.abort() if name == "crash" else usual(module, name, *how)
-service.compile_kernel = compile_kernel
+server.compile_kernel = compile_kernel
 server.main(sys.argv[1:])
 """
 """A compiler that does not come to its end with some kernels."""

@@ -7,30 +7,16 @@ from typing import Any
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.ptx.module import Module
-from quiesce.simulator.kernels.translation.kernel import translate_kernel
-from quiesce.simulator.kernels.translation.program import MEMORY_BASE
+from quiesce.simulator.kernels.translation.pipeline import translate_kernel
+from quiesce.simulator.kernels.translation.program import PLAIN, Variant
 
 _OPTIMISATION = 1
 """More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
 
 
-def compile_kernel(
-    module: Module,
-    entry: str,
-    tuned: bool = False,
-    checks: bool = False,
-    backwards: bool = False,
-    memory_base: int = MEMORY_BASE,
-    traced: bool = False,
-) -> bytes:
-    """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed.
-
-    ``tuned``: it takes a few times longer to compile, and runs faster. ``checks``: it judges its accesses,
-    in a process where memory of devices begins at ``memory_base``. ``backwards``: the threads of a block run from the
-    last to the first, unless they wait for each other. ``traced``: it tells of each round of a
-    loop.
-    """
-    return compile_text(translate_kernel(module, entry, tuned, checks, backwards, memory_base, traced))
+def compile_kernel(module: Module, entry: str, variant: Variant = PLAIN) -> bytes:
+    """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed."""
+    return compile_text(translate_kernel(module, entry, variant))
 
 
 def compile_text(text: str) -> bytes:

@@ -7,13 +7,14 @@ import functools
 import hashlib
 import importlib.metadata
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from quiesce.files import private_folder
 from quiesce.model.errors import ConfigurationError
 from quiesce.simulator.kernels.ptx.module import FunctionText, Module
-from quiesce.simulator.kernels.translation.program import MEMORY_BASE
+from quiesce.simulator.kernels.translation.program import PLAIN, Variant
 from quiesce.simulator.runtime import cache
 from quiesce.simulator.runtime.cache import alone
 
@@ -49,22 +50,14 @@ class KeptObjects:
 _NAME: Final = re.compile(r"[\w$]+")
 
 
-def kernel_key(
-    module: Module,
-    entry: str,
-    tuned: bool = False,
-    checks: bool = False,
-    backwards: bool = False,
-    memory_base: int = MEMORY_BASE,
-    traced: bool = False,
-) -> str:
+def kernel_key(module: Module, entry: str, variant: Variant = PLAIN) -> str:
     """Return a name for the object of a kernel: by its text, that of what it calls, and all that compiles it."""
-    how = f"{_own_sources()}\0{_target()}\0{tuned}\0{checks}\0{backwards}\0{traced}"
+    how = f"{_own_sources()}\0{_target()}\0{variant if variant.checks else replace(variant, memory_base=0)}"
     digest = hashlib.sha256(f"{how}\0{entry}\0{module.declarations}".encode())
-    if checks:
+    if variant.checks:
         line = module.lines.line_of(module.find(entry).header[0])  # what an access is told by
         files = (module.files, sorted(module.toolkit_files))
-        digest.update(repr((line, *files, memory_base)).encode())
+        digest.update(repr((line, *files)).encode())
     waiting = [module.find(entry)]
     seen = {entry}
     while waiting:

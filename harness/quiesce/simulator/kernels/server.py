@@ -1,7 +1,10 @@
 """The compiler as a process: ``python -m quiesce.simulator.kernels.server SOCKET CACHE RUN``.
 
-``quiesce exec`` starts it when the first client connects, with the number of the socket that listens, the folder of the
-cache and the folder of the run. What it answers on one connection follows: objects of kernels, declarations of modules.
+``quiesce exec`` starts it when the first client connects, with the number of the socket that listens, the folder of
+the cache and that of the run. Each client is served by a copy of the process, which loads LLVM for the first kernel
+that is not in the cache. A copy that crashes, or that takes too long for a kernel, ends; its client takes that for a
+refusal, and connects again for the next kernel. The process ends with its standard input, which whoever started it
+holds open.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import struct
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
@@ -30,10 +33,21 @@ from quiesce.simulator.kernels.protocol import Answer, Asked, Packing, Request, 
 from quiesce.simulator.kernels.ptx.initialisers import with_initial_kernel
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.toolkits import find_toolkit
+from quiesce.simulator.kernels.translation.program import Variant
 from quiesce.simulator.runtime.device_code import keep_sources
 
 ALWAYS_TUNED_VARIABLE: Final = "QUIESCE_KERNELS_TUNED"
 """Where it is set, every kernel is compiled as if it was launched often."""
+
+_VARIANTS: Final = {
+    Asked.KERNEL: Variant(),
+    Asked.TUNED_KERNEL: Variant(tuned=True),
+    Asked.CHECKED_KERNEL: Variant(checks=True),
+    Asked.TUNED_CHECKED_KERNEL: Variant(tuned=True, checks=True),
+    Asked.BACKWARDS_KERNEL: Variant(backwards=True),
+    Asked.BACKWARDS_CHECKED_KERNEL: Variant(backwards=True, checks=True),
+    Asked.TRACED_KERNEL: Variant(checks=True, traced=True),
+}
 
 
 @dataclass(slots=True)
@@ -107,25 +121,22 @@ class Service:
         if request.asked is Asked.DECLARATIONS:
             return told.split().declarations.encode("latin-1")
         module, name = told.split(), request.content.decode("latin-1")
-        checks = request.asked in (Asked.CHECKED_KERNEL, Asked.TUNED_CHECKED_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
-        traced = request.asked is Asked.TRACED_KERNEL
-        checks |= traced
-        if checks:
+        variant = replace(_VARIANTS[request.asked], memory_base=request.memory_base)
+        if variant.checks:
             self._sources(told.sources())
-        backwards = request.asked in (Asked.BACKWARDS_KERNEL, Asked.BACKWARDS_CHECKED_KERNEL)
         if name not in module.functions and name in module.variables:
             module, name = with_initial_kernel(module, name)
-            checks = False  # what other kernels call in there has no place in their tables
-        tuned = request.asked in (Asked.TUNED_KERNEL, Asked.TUNED_CHECKED_KERNEL) or ALWAYS_TUNED_VARIABLE in os.environ
-        tuned &= not (backwards or traced)
-        key = kernel_key(module, name, tuned, checks, backwards, request.memory_base, traced)
+            variant = replace(variant, checks=False)  # what other kernels call in there has no place in their tables
+        if ALWAYS_TUNED_VARIABLE in os.environ and not (variant.backwards or variant.traced):
+            variant = replace(variant, tuned=True)
+        key = kernel_key(module, name, variant)
         made = self._kept.find(key)
         if made is not None:
             return made
         with self._kept.alone(key):
             made = self._kept.find(key)
             if made is None:
-                made = compile_kernel(module, name, tuned, checks, backwards, request.memory_base, traced)
+                made = compile_kernel(module, name, variant)
                 self._kept.keep(key, made)
         return made
 

@@ -49,7 +49,7 @@ def _name(bytes_: int, writes: bool) -> str:
 
 def _noting(program: Program, bytes_: int, writes: bool) -> list[str]:
     code = Code(program)
-    turn = code.define("load i64, ptr %words")
+    turn = code.load("i64", "%words")
     elsewhere = code.define(f"or i1 %wrong, {code.define(f'icmp ne i64 {turn}, %turn')}")
     code.emit(f"br i1 {elsewhere}, label %unnoted, label %look, !prof !7")
     code.place("look")
@@ -66,8 +66,8 @@ def _noting(program: Program, bytes_: int, writes: bool) -> list[str]:
     place = code.define("zext i32 %site to i64")
     for cell in cells:
         noted = code.byte_offset(cell, _WRITTEN) if writes else _place_of_read(code, cell, now[_OF_READS])
-        code.emit(f"store i64 {now[_OF_WRITES if writes else _OF_READS]}, ptr {noted}")
-        code.emit(f"store i64 {place}, ptr {code.byte_offset(noted, 8)}")
+        code.store("i64", now[_OF_WRITES if writes else _OF_READS], noted)
+        code.store("i64", place, code.byte_offset(noted, 8))
     arguments = "ptr %words, i64 %turn, i1 %wrong, i64 %offset, i32 %site, i32 %linear"
     return [
         f"define internal i1 @{_name(bytes_, writes)}({arguments}) alwaysinline nounwind {{",
@@ -80,10 +80,10 @@ def _now(code: Code, clock: int) -> str:
     """Return what a touch by this thread is now."""
     warp = code.define("lshr i32 %linear, 5")
     place = code.define(f"getelementptr i32, ptr %words, i32 {warp}")
-    met = code.define(f"load i32, ptr {code.byte_offset(place, _LANES_MOMENTS + 4 * _WARPS * clock)}")
+    met = code.load("i32", code.byte_offset(place, _LANES_MOMENTS + 4 * _WARPS * clock))
     thread = code.define(f"or i32 {code.define(f'shl i32 {warp}, 27')}, {code.define('and i32 %linear, 31')}")
     low = code.define(f"or i32 {thread}, {code.define(f'shl i32 {met}, 5')}")
-    moment = code.cast(code.define(f"load i32, ptr {code.byte_offset('%words', _MOMENT)}"), 32, 64)
+    moment = code.cast(code.load("i32", code.byte_offset("%words", _MOMENT)), 32, 64)
     return code.define(f"or i64 {code.define(f'shl i64 {moment}, 32')}, {code.cast(low, 32, 64)}")
 
 
@@ -92,7 +92,7 @@ def _meets(code: Code, cell: str, which: int, now: str) -> str:
 
     That is what differs: only the lane; or also the warp, and maybe more of the lower half.
     """
-    when = code.define(f"load i64, ptr {code.byte_offset(cell, _TOUCH_BYTES * which)}")
+    when = code.load("i64", code.byte_offset(cell, _TOUCH_BYTES * which))
     differs = code.define(f"xor i64 {when}, {now}")
     only_lane = code.define(f"icmp ult i64 {code.define(f'sub i64 {differs}, 1')}, 31")
     beyond = code.define(f"sub i64 {differs}, {1 << 27}")
@@ -102,7 +102,7 @@ def _meets(code: Code, cell: str, which: int, now: str) -> str:
 
 def _place_of_read(code: Code, cell: str, now: str) -> str:
     """Return where a read is noted: next to that of another thread in the same moment."""
-    when = code.define(f"load i64, ptr {code.byte_offset(cell, _TOUCH_BYTES * _SHARED_READ)}")
+    when = code.load("i64", code.byte_offset(cell, _TOUCH_BYTES * _SHARED_READ))
     differs = code.define(f"and i64 {code.define(f'xor i64 {when}, {now}')}, {_OTHERS}")
     is_others = code.define(f"icmp ult i64 {code.define(f'sub i64 {differs}, 1')}, {(1 << 32) - 1}")
     way = code.select(is_others, "i64", str(_TOUCH_BYTES * _READ_TOO), str(_TOUCH_BYTES * _SHARED_READ))
@@ -113,8 +113,6 @@ ORDERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 """Words of accesses that take part in an order of their own."""
 TOUCHED: Final = 96
 """Where the context has the address of the bits."""
-SHARED_LINE: Final = " ; a byte that several threads change"
-"""How a line ends whose access depends on those of other threads."""
 _READ, _WRITE, _STRONG_READ, _STRONG_WRITE, _ATOMIC = (1 << kind for kind in range(5))
 _KINDS: Final = 5
 _STRIDE: Final = 1 << 41
@@ -154,7 +152,7 @@ def note_use(e: Emitter, within: str, address: str, bytes_: int, kinds: int) -> 
         if kinds >> number & 1:
             _set_bits(e, e.byte_offset(touched, within), number * _STRIDE, address, bytes_)
     cell = e.byte_offset(e.byte_offset(touched, _KINDS * _STRIDE), e.define(f"lshr i64 {within}, {_CELL_SHIFT}"))
-    known = e.define(f"load i8, ptr {cell}, align 1{SHARED_LINE}")
+    known = e.load("i8", cell, "align 1", contended=True)
     return e.define(f"icmp ne i8 {e.define(f'and i8 {known}, {kinds}')}, {kinds}")
 
 
@@ -166,7 +164,7 @@ def was_noted(e: Emitter, within: str, address: str, bytes_: int, kinds: int) ->
         if not kinds >> number & 1:
             continue
         place = e.byte_offset(e.byte_offset(touched, within), number * _STRIDE)
-        found = e.define(f"load i{bits}, ptr {place}, align 1{SHARED_LINE}")
+        found = e.load(f"i{bits}", place, "align 1", contended=True)
         if bytes_ < 8:
             shift = e.cast(e.define(f"and i64 {address}, 7"), 64, 8)
             found = e.define(f"or i8 {e.define(f'lshr i8 {found}, {shift}')}, {0xFF ^ (1 << bytes_) - 1}")
@@ -177,9 +175,9 @@ def was_noted(e: Emitter, within: str, address: str, bytes_: int, kinds: int) ->
 def _set_bits(e: Emitter, place: str, offset: int, address: str, bytes_: int) -> None:
     bits = e.byte_offset(place, offset)
     if bytes_ >= 8:
-        e.emit(f"store i{bytes_} -1, ptr {bits}, align 1{SHARED_LINE}")
+        e.store(f"i{bytes_}", "-1", bits, "align 1", contended=True)
         return
     shift = e.cast(e.define(f"and i64 {address}, 7"), 64, 8)
     mask = e.define(f"shl i8 {(1 << bytes_) - 1}, {shift}")
-    before = e.define(f"load i8, ptr {bits}, align 1{SHARED_LINE}")
-    e.emit(f"store i8 {e.define(f'or i8 {before}, {mask}')}, ptr {bits}, align 1{SHARED_LINE}")
+    before = e.load("i8", bits, "align 1", contended=True)
+    e.store("i8", e.define(f"or i8 {before}, {mask}"), bits, "align 1", contended=True)

@@ -7,6 +7,7 @@ Before a loop over the threads of a block, a register is the value of its first 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
@@ -42,7 +43,7 @@ from quiesce.simulator.kernels.translation.coroutine_frames import Frames
 from quiesce.simulator.kernels.translation.data_flow import effects_of, written_operands
 from quiesce.simulator.kernels.translation.emitter import Emitter
 from quiesce.simulator.kernels.translation.instructions.table import handler_of
-from quiesce.simulator.kernels.translation.llvm_code import BLOCK, Code, LoopShape
+from quiesce.simulator.kernels.translation.llvm_code import BLOCK, Code, LoopPart, LoopShape
 
 Known = dict[Register, Affine | Predicate]
 _U32, _U64 = TYPES["u32"], TYPES["u64"]
@@ -255,20 +256,8 @@ def _moved(e: Emitter, i: Instruction, numbers: list[Affine]) -> Affine | None:
     return Affine(64, first.start, multiply_all(e, first.steps, 1 << by.value), first.conditions)
 
 
-class FirstThread(LoopShape):
+class FirstThread(LoopPart):
     """The thread whose index is 0 on every axis, in front of the loop of another shape."""
-
-    def __init__(self, shape: LoopShape) -> None:
-        super().__init__(0)
-        self._shape = shape
-
-    def context(self, code: Code, offset: int, type_: str) -> str:
-        """Return a value that is loaded before the loop."""
-        return self._shape.context(code, offset, type_)
-
-    def parameter(self, offset: int, bits: int) -> str:
-        """Return a parameter that is loaded before the loop."""
-        return self._shape.parameter(offset, bits)
 
     def index(self, code: Code, axis: int) -> str:
         """Return 0."""
@@ -290,15 +279,14 @@ class Again:
     def known(self, live: tuple[Register, ...], shared: Mapping[Register, str]) -> Known:
         """Return the numbers among the registers that are live there; ``shared``: those that all threads share."""
         e, frames = self._e, self._frames
-        before, e.shape = e.shape, FirstThread(self._shape)
         known: Known = {}
         kept = frames.kept(live)
-        box = whole_block(e)
-        for i in frames.recomputed.instructions(each for each in live if each not in kept):
-            value, target = reckon(e, i, known, box), i.operands[0]
-            if value is not None and isinstance(target, Register):
-                known[target] = value
-        e.shape = before
+        with e.within(replace(e.around, shape=FirstThread(self._shape))):
+            box = whole_block(e)
+            for i in frames.recomputed.instructions(each for each in live if each not in kept):
+                value, target = reckon(e, i, known, box), i.operands[0]
+                if value is not None and isinstance(target, Register):
+                    known[target] = value
         for register in kept:
             bits = register.type.bits
             if register in shared:
@@ -316,9 +304,9 @@ class Again:
         array = e.byte_offset("%frames", self._frames.place_of(register))
         arguments = ("ptr %context", f"ptr {array}", f"i32 {bits // 8}", f"ptr {place}")
         answer = e.call("i32", "quiesce_kernel_line", *arguments, attributes="nounwind")
-        steps = [e.define(f"load i64, ptr {e.byte_offset(place, 8 * axis)}") for axis in range(3)]
+        steps = [e.load("i64", e.byte_offset(place, 8 * axis)) for axis in range(3)]
         conditions = [e.define(f"icmp ne i32 {answer}, 0")]
-        start = e.define(f"load i{bits}, ptr {array}")
+        start = e.load(f"i{bits}", array)
         if _reads_index(e.function, "yz"):
             return Affine(bits, start, (steps[0], steps[1], steps[2]), frozenset(conditions))
         conditions += [e.define(f"icmp eq i64 {step}, 0") for step in steps[1:]]

@@ -21,21 +21,20 @@ from quiesce.simulator.kernels.translation.access_recording import (
     was_noted,
 )
 from quiesce.simulator.kernels.translation.accesses import Access, Judged
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Around, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import refuse
 from quiesce.simulator.kernels.translation.llvm_code import (
     SHARED_BASE,
     SHARED_BYTES,
     CalledShape,
     StateShape,
-    constant_text,
 )
 from quiesce.simulator.kernels.translation.program import Program
 
 CHECKS: Final = 64
 """Where the context has the address of the bits."""
 MEMORY_BYTES: Final = 0xE41AD401000
-"""How many addresses from :attr:`Program.memory_base` on have bits; the first byte of them is never in use."""
+"""How many addresses from :attr:`Variant.memory_base` on have bits; the first byte of them is never in use."""
 CONSTANTS_OFFSET: Final = 0xA0000001000
 CONSTANTS_BYTES: Final = 1 << 40
 """Which of them are constant memory. A write there is never right, whatever its bits say."""
@@ -57,12 +56,12 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
     """Return a pointer to the memory that an access is to use, which ``place`` writes."""
     if access.bytes not in _BYTES:
         raise refuse(i, f"an access of {access.bytes} bytes can't be checked")
-    if e.position in e.judged_before:
+    if e.position in e.around.judged_before:
         return place()
     judged = Judged(
         access,
         kinds_of_use(e.function, i, access.kind),
-        access.space in ("shared", "generic") and e.program.judges_shared and not is_ordered(i),
+        access.space in ("shared", "generic") and e.program.shared_use.is_judged and not is_ordered(i),
         e.program.array_of(e.function, i) if access.space == "shared" else None,
     )
     site = e.program.add_site(i, judged.array)
@@ -81,7 +80,7 @@ def called_checks(program: Program, function: Function) -> list[str]:
     """Return the functions that judge accesses for texts that have many."""
     lines = []
     for judged, number in program.checks_called.items():
-        e = Emitter(program, function, _CheckShape())
+        e = Emitter(program, function, Around(_CheckShape()))
         e.place("entry")
         answer = _judge(e, judged, "%pointer", "%site")
         lines += [
@@ -158,7 +157,7 @@ def is_judged_as_range(e: Emitter, i: Instruction, access: Access) -> bool:
     """Say whether an access may be judged before a loop over all threads that make it."""
     if access.space == "local" or access.bytes not in _BYTES or is_ordered(i):
         return False
-    return access.space != "shared" or (e.program.judges_shared and not e.program.copies_to_shared)
+    return access.space != "shared" or (e.program.shared_use.is_judged and not e.program.shared_use.has_copies)
 
 
 def orders_by_other_means(function: Function) -> bool:
@@ -184,14 +183,14 @@ def _is_partial(i: Instruction) -> bool:
 
 def _within(e: Emitter, address: str) -> str:
     """Return in which byte the first bit of an access is."""
-    within = e.define(f"lshr i64 {e.define(f'sub i64 {address}, {e.program.memory_base}')}, 3")
+    within = e.define(f"lshr i64 {e.define(f'sub i64 {address}, {e.program.variant.memory_base}')}, 3")
     known = e.define(f"icmp ult i64 {within}, {MEMORY_BYTES // 8}")
     return e.select(known, "i64", within, "0")
 
 
 def _is_constant(e: Emitter, address: str) -> str:
     """Say whether an access begins in constant memory."""
-    within = e.define(f"sub i64 {address}, {e.program.memory_base + CONSTANTS_OFFSET}")
+    within = e.define(f"sub i64 {address}, {e.program.variant.memory_base + CONSTANTS_OFFSET}")
     return e.define(f"icmp ult i64 {within}, {CONSTANTS_BYTES}")
 
 
@@ -199,7 +198,7 @@ def _is_unknown(e: Emitter, within: str, address: str, bytes_: int) -> str:
     """Say whether not all bits of an access are set, or its address is misaligned."""
     shadow = e.shape.context(e, CHECKS, "ptr")
     bits = max(8, bytes_)
-    found = e.define(f"load i{bits}, ptr {e.byte_offset(shadow, within)}, align 1")
+    found = e.load(f"i{bits}", e.byte_offset(shadow, within), "align 1")
     if bytes_ >= 8:
         missing = e.define(f"icmp ne i{bits} {found}, -1")
     else:
@@ -310,28 +309,3 @@ def checked_copy(e: Emitter, i: Instruction, pointer: str, access: Access, size_
     address = e.define(f"ptrtoint ptr {pointer} to i64")
     arguments = [*_question(e, address, access.number(), str(site)), f"i64 {size_bytes}"]
     return e.call("ptr", "quiesce_kernel_check_copy", *arguments, attributes="nounwind")
-
-
-def site_texts(program: Program) -> list[str]:
-    """Return the tables that say which instruction an access is, and which file of the source it came from."""
-    texts, lines = [], []
-    for number, site in enumerate(program.sites):
-        lines.append(constant_text(f"site{number}", site.text))
-        texts.append(f"ptr @site{number}")
-    files = {number for site in program.sites for number in (site.file, site.caller[0])}
-    named = {number: name for number, name in program.module.files.items() if number in files}
-    for number, name in named.items():
-        lines.append(constant_text(f"file{number}", name))
-    pairs = [word for number in named for word in (f"ptr inttoptr (i64 {number} to ptr)", f"ptr @file{number}")]
-    pairs += ["ptr null"] * 2
-    arrays = []
-    for number, ((offset, bytes_), name) in enumerate(program.arrays.items()):
-        lines.append(constant_text(f"array{number}", name))
-        arrays += [f"ptr @array{number}", f"ptr inttoptr (i64 {offset | bytes_ << 32} to ptr)"]
-    arrays += ["ptr null"] * 2
-    return [
-        *lines,
-        f"@quiesce_kernel_arrays = constant [{len(arrays)} x ptr] [{', '.join(arrays)}], align 8",
-        f"@quiesce_kernel_site_texts = constant [{len(texts) + 1} x ptr] [{', '.join([*texts, 'ptr null'])}], align 8",
-        f"@quiesce_kernel_files = constant [{len(pairs)} x ptr] [{', '.join(pairs)}], align 8",
-    ]

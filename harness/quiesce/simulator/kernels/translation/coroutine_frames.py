@@ -195,14 +195,12 @@ class Frames:
         """Write the register of a thread to its place."""
         bits = register.type.bits
         value = e.cast(e.read(register, register.type), bits, max(bits, 8))
-        e.emit(f"store i{max(bits, 8)} {value}, ptr {element_of(e, self.place_of(register), register, linear)}")
+        e.store(f"i{max(bits, 8)}", value, element_of(e, self.place_of(register), register, linear))
 
     def restore(self, e: Emitter, register: Register, linear: str) -> None:
         """Read the register of a thread from its place."""
         bits = max(register.type.bits, 8)
-        set_register(
-            e, register, e.define(f"load i{bits}, ptr {element_of(e, self.place_of(register), register, linear)}")
-        )
+        set_register(e, register, e.load(f"i{bits}", element_of(e, self.place_of(register), register, linear)))
 
     def recompute(self, e: Emitter, registers: Iterable[Register]) -> None:
         """Compute those registers that are in no array."""
@@ -230,7 +228,7 @@ def set_register(e: Emitter, register: Register, loaded: str) -> None:
     e.write(register, e.cast(loaded, max(bits, 8), bits), register.type)
     if e.has_pointer(register):
         pointer = e.define(f"inttoptr i64 {loaded} to ptr")
-        e.emit(f"store ptr {pointer}, ptr {e.pointer_slot(register)}")
+        e.store("ptr", pointer, e.pointer_slot(register))
 
 
 def plain_barrier(operation: int, operands: WarpOperands) -> int | None:
@@ -281,7 +279,7 @@ class ThreadSuspension:
         """End the function with the number of an operation, and go on with its results later."""
         written = {register for result in results for register in registers_in(result)}
         live = tuple(each for each in self._liveness.after(*e.position) if each not in written)
-        is_used = e.program.checks and operation in _SHUFFLES and is_certainly_used(self._flow, e.position)
+        is_used = e.program.variant.checks and operation in _SHUFFLES and is_certainly_used(self._flow, e.position)
         third = e.define(f"or i32 {operands.third}, {_IS_USED}") if is_used else operands.third
         waiting = Waiting(operation, plain_barrier(operation, operands), live, _site(e))
         state = self._frames.add_state(e.position, waiting)
@@ -321,17 +319,17 @@ class ThreadSuspension:
 
     def result(self, e: Emitter) -> str:
         """Return the result of the operation that a thread waited for, with 64 bits."""
-        return e.define(f"load i64, ptr {e.byte_offset('%thread', RESULT)}")
+        return e.load("i64", e.byte_offset("%thread", RESULT))
 
     def predicate(self, e: Emitter) -> str:
         """Return the predicate that came with the result."""
-        value = e.define(f"load i32, ptr {e.byte_offset('%thread', PREDICATE_RESULT)}")
+        value = e.load("i32", e.byte_offset("%thread", PREDICATE_RESULT))
         return e.cast(value, 32, PREDICATE.bits)
 
 
 def _site(e: Emitter) -> int:
     """Return the instruction, as the runtime reads it for a state (``native/kernels/object.h``)."""
-    if not e.program.checks:
+    if not e.program.variant.checks:
         return -1
     site = e.program.add_site(e.instruction)
     return site if is_aligned(e.instruction) else -2 - site
@@ -349,4 +347,4 @@ _IS_USED: Final = -(1 << 31)
 
 
 def _set(e: Emitter, offset: int, type_: str, value: str) -> None:
-    e.emit(f"store {type_} {value}, ptr {e.byte_offset('%thread', offset)}")
+    e.store(type_, value, e.byte_offset("%thread", offset))

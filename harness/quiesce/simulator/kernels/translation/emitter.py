@@ -6,6 +6,8 @@ reads them as the type that it names.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -64,26 +66,37 @@ class WarpOperands:
     third: str = "0"
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the lines depend on that are written next, apart from the instruction."""
+
+    shape: Shape
+    suspension: Suspension | None = None
+    """How the thread waits, in a kernel in which some do."""
+    block_prefix: str = ""
+    """What the labels of blocks begin with."""
+    judged_before: frozenset[tuple[int, int]] = frozenset()
+    """Accesses that were judged before the loop over threads, by the position of their instructions."""
+    is_parallel: bool = False
+    """Whether the lines are those of a loop over threads that LLVM may run side by side."""
+
+
 class Emitter(Code):
     """The lines of one function, and what its operands are in LLVM."""
 
-    def __init__(self, program: Program, function: Function, shape: Shape) -> None:
+    def __init__(
+        self, program: Program, function: Function, around: Around, kept_pointers: frozenset[Register] = frozenset()
+    ) -> None:
         super().__init__(program)
         self.function = function
-        self.shape = shape
+        self.around = around
         self.instruction: Instruction
         """The one that is translated now."""
         self.position = (0, 0)
         """Its block, and its place in there."""
-        self.kept_pointers: frozenset[Register] = frozenset()
+        self._kept_pointers = kept_pointers
         self.spinning = {id(function.items[place]) for place in spinning_branches(function)}
         """Branches at which the other threads have their turn."""
-        self.suspension: Suspension | None = None
-        """How the thread waits, in a kernel in which some do."""
-        self.judged_before: frozenset[tuple[int, int]] = frozenset()
-        """Accesses that were judged before the loop over threads, by the position of their instructions."""
-        self.block_prefix = ""
-        """What the labels of blocks begin with."""
         self._registers: dict[Register, str] = {}
         self.known: dict[Register, str] = {}
         """Values of registers that the lines since the last label wrote or read."""
@@ -96,6 +109,32 @@ class Emitter(Code):
             **{each.name: f"%returned{number}" for number, each in enumerate(function.returned)},
         }
         self._entry_parameters = {each.name: each for each in function.parameters} if function.is_entry else {}
+
+    # -- what is around the lines
+
+    @contextmanager
+    def within(self, around: Around) -> Iterator[None]:
+        """Write lines that have other things around them."""
+        before, self.around = self.around, around
+        try:
+            yield
+        finally:
+            self.around = before
+
+    @property
+    def shape(self) -> Shape:
+        """Return how the body of the function is run."""
+        return self.around.shape
+
+    @property
+    def suspension(self) -> Suspension | None:
+        """Return how the thread waits, in a kernel in which some do."""
+        return self.around.suspension
+
+    @property
+    def is_parallel(self) -> bool:
+        """Say whether the lines are those of a loop over threads that LLVM may run side by side."""
+        return self.around.is_parallel
 
     # -- errors
 
@@ -110,13 +149,13 @@ class Emitter(Code):
 
     def block_label(self, number: int) -> str:
         """Return the label of a block of the function."""
-        return f"{self.block_prefix}B{number}"
+        return f"{self.around.block_prefix}B{number}"
 
     # -- registers
 
     def has_pointer(self, register: Register) -> bool:
         """Say whether the address in a register is kept as a pointer too."""
-        return register in self.kept_pointers
+        return register in self._kept_pointers
 
     @staticmethod
     def is_register_of(operand: Operand, bits: int) -> bool:
@@ -158,7 +197,8 @@ class Emitter(Code):
                 return str(operand.bits_as(type_.bits))
             case Special(name="%reserved_smem_offset_1"):
                 self.program.uses_reserved = True
-                return self.cast(self.define("add i32 $RESERVED$, 0"), 32, type_.bits)
+                start = self.define_late(lambda: f"add i32 {self.program.reserved_offset}, 0")
+                return self.cast(start, 32, type_.bits)
             case Special(name=name):
                 return self.cast(*special_value(self, self.shape, name, self.refuse), type_.bits)
             case Symbol() if type_.bits == 64:
@@ -178,7 +218,7 @@ class Emitter(Code):
             raise self.refuse(f"register '{register.name.partition('@')[0]}' has {bits} bits, not {type_.bits}")
         value = self.known.get(register)
         if value is None:
-            value = self.known[register] = self.define(f"load i{bits}, ptr {self.slot(register)}")
+            value = self.known[register] = self.load(f"i{bits}", self.slot(register))
         return self.cast(value, bits, type_.bits)
 
     def _read_integer(self, value: int, type_: Type) -> str:
@@ -221,7 +261,7 @@ class Emitter(Code):
                 if bits != type_.bits and not (wider and bits > type_.bits > 1):
                     raise self.refuse(f"register '{operand.name.partition('@')[0]}' has {bits} bits, not {type_.bits}")
                 whole = self.known[operand] = self.cast(value, type_.bits, bits, type_.is_signed)
-                self.emit(f"store i{bits} {whole}, ptr {self.slot(operand)}")
+                self.store(f"i{bits}", whole, self.slot(operand))
             case Vector(elements=elements) if elements and f"b{type_.bits // len(elements)}" in TYPES:
                 bits = type_.bits // len(elements)
                 for number, element in enumerate(elements):
@@ -250,7 +290,7 @@ class Emitter(Code):
         if variable is None or variable.space == "shared":
             return None
         slot = self.program.variable_slot(variable)
-        return self.define(f"load ptr, ptr {slot}, {INVARIANT}")
+        return self.load("ptr", slot, INVARIANT)
 
     def address_of(self, symbol: Symbol) -> str:
         """Return the address of a name in its own state space."""
@@ -262,13 +302,12 @@ class Emitter(Code):
         variable = own or self.program.module.variables.get(symbol.name)
         if variable is not None:
             offset = self.program.shared_offset(variable, self.function.name if own else "")
-            return str(offset + symbol.offset) if offset is not None else self._dynamic_address(symbol.offset)
+            if offset is not None:
+                return str(offset + symbol.offset)
+            return self.define_late(lambda: f"add i64 {self.program.dynamic_offset}, {symbol.offset}")
         if symbol.name in self.program.module.functions:
             return self._function_address(symbol)
         raise self.refuse(f"there is no '{symbol.name.partition('@')[0]}'")
-
-    def _dynamic_address(self, offset: int) -> str:
-        return self.define(f"add i64 $DYNAMIC$, {offset}")
 
     def _function_address(self, symbol: Symbol) -> str:
         text = self.program.module.functions[symbol.name]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from quiesce.simulator.kernels.ptx.function import Function, Instruction
+from quiesce.simulator.kernels.ptx.function import Function, Instruction, require_memory
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Register, bits_type
-from quiesce.simulator.kernels.translation.control_flow import ENDS, Flow, branch_labels
+from quiesce.simulator.kernels.translation.control_flow import ENDS, Flow, branch_labels, flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import ThreadSuspension
-from quiesce.simulator.kernels.translation.data_flow import Liveness
-from quiesce.simulator.kernels.translation.emitter import Emitter, WarpOperands
+from quiesce.simulator.kernels.translation.data_flow import liveness_of
+from quiesce.simulator.kernels.translation.emitter import Around, Emitter, Suspension, WarpOperands
+from quiesce.simulator.kernels.translation.inlining import may_call_itself
 from quiesce.simulator.kernels.translation.instructions.forms import require
 from quiesce.simulator.kernels.translation.instructions.synchronisation import YIELD
 from quiesce.simulator.kernels.translation.instructions.table import handler_of
@@ -19,11 +21,12 @@ from quiesce.simulator.kernels.translation.llvm_code import (
     INVARIANT,
     PARAMETERS,
     TRAPPED,
+    CalledShape,
     LoopShape,
     Shape,
 )
 from quiesce.simulator.kernels.translation.pointers import find_pointers, pointer_keeper
-from quiesce.simulator.kernels.translation.program import Program
+from quiesce.simulator.kernels.translation.program import LOCAL_BYTES_MAX, Program
 
 _U32 = TYPES["u32"]
 
@@ -94,7 +97,7 @@ def _end(e: Emitter, flow: Flow, i: Instruction, number: int) -> None:
             if id(i) in e.spinning:
                 e.suspension.wait(e, YIELD, WarpOperands(), ())
             e.suspension.go_back(e, target)
-        if e.program.traces and target <= number:
+        if e.program.variant.traced and target <= number:
             numbers = (f"i32 {e.program.add_site(i)}", f"i32 {e.shape.linear(e)}")
             e.call("void", "quiesce_kernel_round", "ptr %context", *numbers)
         e.emit(f"br label %{e.block_label(target)}")
@@ -124,7 +127,7 @@ def finish(e: Emitter, status: int) -> None:
             if parameter.is_register:
                 type_ = bits_type(max(8, parameter.bits))
                 value = e.read(Register(parameter.name, type_), type_)
-                e.emit(f"store {type_.integer} {value}, ptr {e.arguments[parameter.name]}")
+                e.store(type_.integer, value, e.arguments[parameter.name])
     e.shape.finish(e, status)
 
 
@@ -133,18 +136,16 @@ def load_register_parameters(e: Emitter, function: Function) -> None:
     for parameter in function.parameters:
         if parameter.is_register and not function.is_entry:
             type_ = bits_type(max(8, parameter.bits))
-            value = e.define(f"load {type_.integer}, ptr {e.arguments[parameter.name]}")
+            value = e.load(type_.integer, e.arguments[parameter.name])
             e.write(Register(parameter.name, type_), value, type_)
 
 
 ATTRIBUTES: Final = "nounwind null_pointer_is_valid"
 
 
-def prepare(program: Program, function: Function, shape: Shape) -> Emitter:
+def prepare(program: Program, function: Function, shape: Shape, suspension: Suspension | None = None) -> Emitter:
     """Return what writes the body of a function."""
-    e = Emitter(program, function, shape)
-    e.kept_pointers = find_pointers(function)
-    return e
+    return Emitter(program, function, Around(shape, suspension), find_pointers(function))
 
 
 def reserve_memory(
@@ -156,7 +157,7 @@ def reserve_memory(
         if variable.space not in ("local", "param"):
             continue
         name = e.memory[variable.name] = f"%m{number}"
-        e.program.add_local(variable)
+        require_memory(variable, LOCAL_BYTES_MAX)
         if suspension is not None and (variable.space == "local" or variable.name in kept):
             lines.append(f"{name} = getelementptr i8, ptr %thread, i64 {suspension.reserve(variable)}")
         else:
@@ -165,12 +166,18 @@ def reserve_memory(
     return lines
 
 
-def clear(e: Emitter, liveness: Liveness) -> None:
+def count_memory(program: Program, function: Function) -> None:
+    """Count the memory of a function that every thread has."""
+    own = (each for each in function.variables.values() if each.space in ("local", "param"))
+    program.local_bytes += sum(variable.bytes for variable in own)
+
+
+def clear(e: Emitter, registers: Iterable[Register]) -> None:
     """Give registers that may be read before they are written a value that is the same in every run."""
-    for register in liveness.at_entry():
+    for register in registers:
         e.write(register, "0", register.type)
         if e.has_pointer(register):
-            e.emit(f"store ptr null, ptr {e.pointer_slot(register)}")
+            e.store("ptr", "null", e.pointer_slot(register))
 
 
 def write_values_before(e: Emitter, shape: LoopShape) -> None:
@@ -188,3 +195,57 @@ def write_values_before(e: Emitter, shape: LoopShape) -> None:
     e.emit(f"%rows = mul i32 %c{BLOCK + 4}.i32, %c{BLOCK + 8}.i32")
     e.emit(f"%threads.narrow = mul i32 %rows, %c{BLOCK}.i32")
     e.emit("%threads = zext i32 %threads.narrow to i64")
+
+
+def called_functions(program: Program) -> list[str]:
+    """Return all functions that are called or whose address is taken; each may call for more."""
+    lines = []
+    done = 0
+    while done < len(program.numbers):
+        called = list(program.numbers)[done]
+        lines += _called(program, program.function_of(called), done)
+        done += 1
+    return lines
+
+
+def _called(program: Program, function: Function, number: int) -> list[str]:
+    stack_bytes = _stack_bytes(function) if may_call_itself(program, function) else 0
+    e = prepare(program, function, CalledShape(stack_bytes))
+    memory = reserve_memory(e, function, None)
+    count_memory(program, function)
+    flow = flow_of(function)
+    e.place("start")
+    if stack_bytes:
+        numbers = (f"i32 {stack_bytes}", f"i32 {program.add_site(next(iter(function.instructions())))}", "i32 %linear")
+        e.call("void", "quiesce_kernel_enter", "ptr %context", *numbers)
+    clear(e, liveness_of(flow).at_entry())
+    load_register_parameters(e, function)
+    e.emit("br label %B0")
+    translate_blocks(e, flow)
+    body = e.lines
+    arguments = [
+        f"ptr {name}" for name in (*_names("%returned", function.returned), *_names("%argument", function.parameters))
+    ]
+    thread = ["ptr %context", *(f"i32 %{axis}" for axis in "xyz"), "i32 %linear"]
+    return [
+        f"define internal i32 @f{number}({', '.join([*thread, *arguments])}) {ATTRIBUTES} {{",
+        "entry:",
+        *memory,
+        *e.stack_lines(),
+        "br label %start",
+        *body,
+        "}",
+    ]
+
+
+_RETURN_BYTES = 8
+
+
+def _stack_bytes(function: Function) -> int:
+    """Return how much stack a call needs on any device at least: compilers keep some registers there as well."""
+    local = [each.bytes for each in function.variables.values() if each.space == "local"]
+    return _RETURN_BYTES + sum(-(-bytes_ // 8) * 8 for bytes_ in local)
+
+
+def _names(prefix: str, parameters: tuple[object, ...]) -> list[str]:
+    return [f"{prefix}{number}" for number in range(len(parameters))]

@@ -9,7 +9,7 @@ if not, the same loop runs with every access judged by itself, so that a finding
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction
@@ -75,9 +75,8 @@ class Ranges:
         self._paths = Paths(region)
         if len(region.flow.blocks) > _BLOCKS_MAX:
             return
-        before, e.shape = e.shape, FirstThread(shape)
-        self._walk(whole_block(e), dict(known))
-        e.shape = before
+        with e.within(replace(e.around, shape=FirstThread(shape))):
+            self._walk(whole_block(e), dict(known))
 
     @property
     def covered(self) -> frozenset[tuple[int, int]]:
@@ -213,17 +212,17 @@ class Ranges:
             start = str(add(e, start, multiply(e, step, first)))
         counts = [choose(e, "sgt", add(e, end, first, -1), 0) for first, end in range_.box]
         fields = [
-            f"i64 {start}",
-            *(f"i64 {step}" for step in address.steps),
-            *(f"i32 {_narrow(e, first)}" for first, _ in range_.box),
-            *(f"i32 {_narrow(e, each)}" for each in counts),
-            f"i32 {range_.access.number()}",
-            f"i32 {range_.site}",
+            ("i64", start),
+            *(("i64", str(step)) for step in address.steps),
+            *(("i32", _narrow(e, first)) for first, _ in range_.box),
+            *(("i32", _narrow(e, each)) for each in counts),
+            ("i32", str(range_.access.number())),
+            ("i32", str(range_.site)),
         ]
         offset = 0
-        for each in fields:
-            e.emit(f"store {each}, ptr {e.byte_offset(place, offset)}")
-            offset += 8 if each.startswith("i64") else 4
+        for type_, value in fields:
+            e.store(type_, value, e.byte_offset(place, offset))
+            offset += 8 if type_ == "i64" else 4
 
 
 def _narrow(code: Code, index: Step) -> str:

@@ -7,11 +7,15 @@ A body is run as a loop over threads, as a machine with states, or called by ano
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Self
 
 from quiesce.simulator.kernels.translation.program import Program
 
 INVARIANT = "!invariant.load !0"
+PARALLEL_ACCESS = "!llvm.access.group !4"
+"""How the line of an access ends on which those of the loop's other rounds do not depend."""
 
 
 def constant_text(name: str, text: str) -> str:
@@ -19,6 +23,19 @@ def constant_text(name: str, text: str) -> str:
     content = text.encode("utf-8", "surrogateescape")
     escaped = "".join(chr(byte) if chr(byte).isascii() and chr(byte).isalnum() else f"\\{byte:02x}" for byte in content)
     return f'@{name} = private constant [{len(content) + 1} x i8] c"{escaped}\\00"'
+
+
+class Late(str):
+    """A line that is written when the whole kernel is: it has a number in it that is known only then."""
+
+    __slots__ = ("write",)
+    write: Callable[[], str]
+
+    def __new__(cls, write: Callable[[], str]) -> Self:
+        """Return a line without text, which ``write`` gives it."""
+        late = super().__new__(cls)
+        late.write = write
+        return late
 
 
 class Code:
@@ -33,12 +50,46 @@ class Code:
         """Write a line."""
         self.lines.append(line)
 
+    @contextmanager
+    def section(self) -> Iterator[list[str]]:
+        """Collect the lines that are written meanwhile, for another place in the text."""
+        before, self.lines = self.lines, []
+        try:
+            yield self.lines
+        finally:
+            self.lines = before
+
     def define(self, expression: str) -> str:
         """Write a line that gives a value a name, and return the name."""
-        self._count += 1
-        name = f"%t{self._count}"
+        name = self._new_value()
         self.lines.append(f"{name} = {expression}")
         return name
+
+    def define_late(self, expression: Callable[[], str]) -> str:
+        """Write such a line with an expression that is known when the whole kernel is translated."""
+        name = self._new_value()
+        self.lines.append(Late(lambda: f"{name} = {expression()}"))
+        return name
+
+    def _new_value(self) -> str:
+        self._count += 1
+        return f"%t{self._count}"
+
+    @property
+    def is_parallel(self) -> bool:
+        """Say whether the threads of the block, for which the lines are, do not depend on each other."""
+        return False
+
+    def load(self, type_: str, pointer: str, *rest: str, contended: bool = False) -> str:
+        """Return what is in memory. ``contended``: other threads of the block change it meanwhile."""
+        return self.define(", ".join((f"load {type_}", f"ptr {pointer}", *rest, *self._group(contended))))
+
+    def store(self, type_: str, value: str, pointer: str, *rest: str, contended: bool = False) -> None:
+        """Write to memory. ``contended``: other threads of the block change it meanwhile."""
+        self.emit(", ".join((f"store {type_} {value}", f"ptr {pointer}", *rest, *self._group(contended))))
+
+    def _group(self, contended: bool) -> tuple[str, ...]:
+        return (PARALLEL_ACCESS,) if self.is_parallel and not contended else ()
 
     def new_label(self) -> str:
         """Return a name for a block."""
@@ -119,7 +170,7 @@ class Shape(ABC):
 
 
 def _load(code: Code, base: str, offset: int, type_: str) -> str:
-    return code.define(f"load {type_}, ptr {code.byte_offset(base, offset)}, {INVARIANT}")
+    return code.load(type_, code.byte_offset(base, offset), INVARIANT)
 
 
 class LoopShape(Shape):
@@ -128,9 +179,8 @@ class LoopShape(Shape):
     Values that are the same for all threads are loaded before the loop, so that it can be vectorised.
     """
 
-    def __init__(self, parameter_bytes: int) -> None:
+    def __init__(self) -> None:
         self.before: dict[tuple[int, str], str] = {}
-        self._parameter_bytes = parameter_bytes
         self.parameters: dict[tuple[int, int], str] = {}
 
     def context(self, code: Code, offset: int, type_: str) -> str:
@@ -159,6 +209,22 @@ class LoopShape(Shape):
         code.emit(f"br i1 {code.define(f'icmp slt i32 {status}, 0')}, label %{failed}, label %next.x")
         code.place(failed)
         code.emit(f"ret i32 {status}")
+
+
+class LoopPart(LoopShape):
+    """A part of another shape's function: what is loaded before the loop is loaded before that one's."""
+
+    def __init__(self, whole: LoopShape) -> None:
+        super().__init__()
+        self._whole = whole
+
+    def context(self, code: Code, offset: int, type_: str) -> str:
+        """Return a value that is loaded before the loop."""
+        return self._whole.context(code, offset, type_)
+
+    def parameter(self, offset: int, bits: int) -> str:
+        """Return a parameter that is loaded before the loop."""
+        return self._whole.parameter(offset, bits)
 
 
 class StateShape(Shape):

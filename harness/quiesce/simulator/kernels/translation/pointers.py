@@ -95,7 +95,7 @@ def pointer_keeper(e: Emitter, i: Instruction) -> Callable[[], None]:
 
     def keep() -> None:
         now = pointer or e.define(f"inttoptr i64 {e.read(target, _U64)} to ptr")
-        e.emit(f"store ptr {now}, ptr {slot}")
+        e.store("ptr", now, slot)
 
     return keep
 
@@ -116,12 +116,12 @@ def _moved_pointer(e: Emitter, i: Instruction) -> str | None:
             base, offset = second, first
         if not isinstance(base, Register) or not e.has_pointer(base):
             return None
-        return e.byte_offset(e.define(f"load ptr, ptr {e.pointer_slot(base)}"), e.read(offset, _U64))
+        return e.byte_offset(e.load("ptr", e.pointer_slot(base)), e.read(offset, _U64))
     source = i.operands[1]
     if isinstance(source, Symbol) and i.opcode == "mov":
         pointer = e.pointer_to(source)
         return None if pointer is None else e.byte_offset(pointer, source.offset)
     is_copy = i.opcode == "mov" or (i.opcode == "cvta" and "shared" not in i.modifiers)
     if is_copy and isinstance(source, Register) and e.has_pointer(source):
-        return e.define(f"load ptr, ptr {e.pointer_slot(source)}")
+        return e.load("ptr", e.pointer_slot(source))
     return None

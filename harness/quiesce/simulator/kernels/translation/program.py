@@ -26,6 +26,35 @@ _PLACED_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the ways in which a kernel is compiled: for each there is an object of its own."""
+
+    tuned: bool = False
+    """With loops over all threads of a block as well, which take longer to compile and less to run."""
+    checks: bool = False
+    """Accesses are judged while the kernel runs."""
+    backwards: bool = False
+    """The threads of a block run from the last to the first, unless they wait for each other."""
+    traced: bool = False
+    """The runtime is told of each round of a loop."""
+    memory_base: int = MEMORY_BASE
+    """Where memory of devices begins in the process that runs the kernel."""
+
+
+PLAIN: Final = Variant()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedUse:
+    """How the threads of a block use shared memory together, as far as checks have to know."""
+
+    is_judged: bool = False
+    """Whether races in it are judged as well."""
+    has_copies: bool = False
+    """Whether threads copy to it and wait for that later."""
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A place in the text where memory is touched. ``text`` is the instruction there, ``caller`` inlines it."""
 
@@ -73,16 +102,8 @@ class Program:
     """What the functions of a kernel declare and ask for while they are translated."""
 
     module: Module
-    checks: bool = False
-    """Whether accesses are judged while the kernel runs."""
-    memory_base: int = MEMORY_BASE
-    """Where memory of devices begins in the process that runs the kernel."""
-    traces: bool = False
-    """Whether the runtime is told of each round of a loop."""
-    judges_shared: bool = False
-    """Whether races in shared memory are judged as well."""
-    copies_to_shared: bool = False
-    """Whether threads copy to shared memory and wait for that later."""
+    variant: Variant = PLAIN
+    shared_use: SharedUse = SharedUse()
     functions: dict[str, Function] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     variables: list[str] = field(default_factory=list)
@@ -122,7 +143,7 @@ class Program:
         are judged: a reader looks for that place. Code without optimisation has such functions.
         """
         called = Called(name)
-        may_be_placed = self.checks and len(self.numbers) < _PLACED_MAX
+        may_be_placed = self.variant.checks and len(self.numbers) < _PLACED_MAX
         if call is not None and may_be_placed and self.is_told_by_caller(name) and self._uses_memory(name):
             called = Called(name, call.location, call.caller)
         return self.numbers.setdefault(called, len(self.numbers))
@@ -189,11 +210,6 @@ class Program:
         """Return how much constant memory the kernel uses, of what the module declares."""
         used = (self.module.variables.get(name) for name in self.variables)
         return sum(each.bytes for each in used if each is not None and each.space == "const")
-
-    def add_local(self, variable: Variable) -> None:
-        """Count memory that every thread has."""
-        require_memory(variable, LOCAL_BYTES_MAX)
-        self.local_bytes += variable.bytes
 
     def array_of(self, function: Function, instruction: Instruction) -> tuple[int, int] | None:
         """Return where the array lies that an access to shared memory begins at, and its size; None: not known."""

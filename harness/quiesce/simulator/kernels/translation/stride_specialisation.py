@@ -16,20 +16,20 @@ _MULTIPLIED: Final = frozenset({"mul", "mad"})
 _PASSED_ON: Final = frozenset({"mov", "add", "sub", "shl", "shr", "cvt", "mul", "mad", "cvta"})
 _ACCESSES: Final = frozenset({"ld", "st", "ldu"})
 _VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
-_GUESSES_MAX: Final = 8
+_STRIDES_MAX: Final = 8
 
-Guesses = dict[tuple[int, int], int]
+Strides = dict[tuple[int, int], int]
 """Values by the offset of a parameter and its bits."""
 
 
-def guess_strides(function: Function) -> Guesses:
+def guess_strides(function: Function) -> Strides:
     """Return the parameters that are probably strides, and the value that each has in the usual array."""
     offsets = {each.name: each.offset for each in function.parameters}
     readers: dict[Register, list[Instruction]] = {}
     for instruction in function.instructions():
         for register in effects_of(instruction)[0]:
             readers.setdefault(register, []).append(instruction)
-    found: Guesses = {}
+    found: Strides = {}
     for instruction in function.instructions():
         place = _loaded(instruction, offsets)
         target = instruction.operands[0] if instruction.operands else None
@@ -38,7 +38,7 @@ def guess_strides(function: Function) -> Guesses:
         sizes = _sizes_of_accesses(target, readers)
         if len(sizes) == 1:
             found[place] = sizes.pop()
-    return found if len(found) <= _GUESSES_MAX else {}
+    return found if len(found) <= _STRIDES_MAX else {}
 
 
 def _loaded(i: Instruction, offsets: dict[str, int]) -> tuple[int, int] | None:

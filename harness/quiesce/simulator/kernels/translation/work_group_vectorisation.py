@@ -5,105 +5,87 @@ Each state has such a loop: what the threads of the block do from there on until
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.ptx.operands import Operand, Register
-from quiesce.simulator.kernels.translation.access_recording import SHARED_LINE
 from quiesce.simulator.kernels.translation.affine_evaluation import Again
-from quiesce.simulator.kernels.translation.control_flow import Flow, Region
+from quiesce.simulator.kernels.translation.control_flow import Flow, Region, flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import NEXT, Frames, element_of, set_register, type_of
-from quiesce.simulator.kernels.translation.emitter import Emitter, WarpOperands
-from quiesce.simulator.kernels.translation.function_body import translate_block, write_values_before
+from quiesce.simulator.kernels.translation.data_flow import liveness_of
+from quiesce.simulator.kernels.translation.emitter import Around, Emitter, WarpOperands
+from quiesce.simulator.kernels.translation.function_body import (
+    ATTRIBUTES,
+    clear,
+    count_memory,
+    prepare,
+    reserve_memory,
+    translate_block,
+    write_values_before,
+)
 from quiesce.simulator.kernels.translation.hoisted_checks import Ranges
 from quiesce.simulator.kernels.translation.instructions.synchronisation import YIELD
 from quiesce.simulator.kernels.translation.instructions.table import handler_of
-from quiesce.simulator.kernels.translation.llvm_code import BLOCK, Code, LoopShape
-from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING
+from quiesce.simulator.kernels.translation.llvm_code import (
+    BLOCK,
+    FRAMES,
+    INDEX,
+    INVARIANT,
+    LANE,
+    PARALLEL_ACCESS,
+    PARAMETERS,
+    STATE,
+    WARP,
+    Code,
+    LoopPart,
+    LoopShape,
+)
+from quiesce.simulator.kernels.translation.program import Program
+from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING, waits_for_some
+from quiesce.simulator.kernels.translation.stride_specialisation import Strides
+from quiesce.simulator.kernels.translation.work_item_loops import LoopNest
 
 ENDED, APART = 0, 1
 """What the function returns: all threads have ended, or not all of them wait at the same barrier."""
 DONE: Final = -1
-HEAD: Final = f"""br label %$.head.z
-$.head.z:
-%$.z = phi i32 [0, %$], [%$.z.next, %$.next.z]
-%$.z.rows = mul i32 %$.z, %c{BLOCK + 4}.i32
-br label %$.head.y
-$.head.y:
-%$.y = phi i32 [0, %$.head.z], [%$.y.next, %$.next.y]
-%$.row = add i32 %$.z.rows, %$.y
-%$.row.first = mul i32 %$.row, %c{BLOCK}.i32
-br label %$.head.x
-$.head.x:
-%$.x = phi i32 [0, %$.head.y], [%$.x.next, %$.next.x]
-%$.linear = add nuw nsw i32 %$.row.first, %$.x
-%$.linear.wide = zext i32 %$.linear to i64
-br label %$.thread""".split("\n")
-TAIL: Final = f"""%$.state = load i32, ptr %next
-%$.state.place = getelementptr i8, ptr %frames, i64 {NEXT}
-%$.state.own = getelementptr i32, ptr %$.state.place, i64 %$.linear.wide
-store i32 %$.state, ptr %$.state.own, !llvm.access.group !4
-%$.or.before = load i32, ptr %together.or
-%$.or = or i32 %$.or.before, %$.state
-store i32 %$.or, ptr %together.or
-%$.and.before = load i32, ptr %together.and
-%$.and = and i32 %$.and.before, %$.state
-store i32 %$.and, ptr %together.and
-%$.x.next = add nuw nsw i32 %$.x, 1
-%$.x.done = icmp eq i32 %$.x.next, %c{BLOCK}.i32
-br i1 %$.x.done, label %$.next.y, label %$.head.x, !llvm.loop !5
-$.next.y:
-%$.y.next = add nuw nsw i32 %$.y, 1
-%$.y.done = icmp eq i32 %$.y.next, %c{BLOCK + 4}.i32
-br i1 %$.y.done, label %$.next.z, label %$.head.y
-$.next.z:
-%$.z.next = add nuw nsw i32 %$.z, 1
-%$.z.done = icmp eq i32 %$.z.next, %c{BLOCK + 8}.i32
-br i1 %$.z.done, label %$.done, label %$.head.z
-$.done:""".split("\n")
-DECIDE: Final = f"""decide:
-%all.or = load i32, ptr %together.or
-%all.and = load i32, ptr %together.and
-%is.one = icmp eq i32 %all.or, %all.and
-br i1 %is.one, label %one, label %apart
-one:
-switch i32 %all.or, label %apart [i32 {DONE}, label %ended $]
-ended:
-ret i32 {ENDED}""".split("\n")
-
-
+USUAL: Final = "quiesce_kernel_usual"
+"""The function for a block in which a stride is not what it was taken to be."""
 Kept = tuple[tuple[Register, ...], dict[Register, str]]
 """The registers that are live where threads go on, and the values of those that all threads share."""
 _GROWTH_MAX: Final = 3
 _INSTRUCTIONS_MIN: Final = 400
-_ACCESS: Final = re.compile(r"(?:%\S+ = load|store) ")
 
 
 class TogetherShape(LoopShape):
     """The loops of all states: the values of the context are loaded before the first one."""
 
-    def __init__(self, parameter_bytes: int, guesses: Mapping[tuple[int, int], int]) -> None:
-        super().__init__(parameter_bytes)
-        self.loop = ""
-        """What the names of the loop that is written begin with."""
-        self.left: tuple[str, ...] = ()
-        """Where a thread leaves values that are the same for all threads; 0 if it has none."""
-        self._guesses = guesses
+    def __init__(self, strides: Strides) -> None:
+        super().__init__()
+        self._strides = strides
 
     def parameter(self, offset: int, bits: int) -> str:
-        """Return a parameter that is loaded before the loops, or what it is guessed to be."""
-        guessed = self._guesses.get((offset, bits))
-        return super().parameter(offset, bits) if guessed is None else str(guessed)
+        """Return a parameter that is loaded before the loops, or the stride that it is taken to be."""
+        stride = self._strides.get((offset, bits))
+        return super().parameter(offset, bits) if stride is None else str(stride)
+
+
+class _StateLoop(LoopPart):
+    """The loop of one state. ``left``: where a thread leaves values that are the same for all, with their types."""
+
+    def __init__(self, whole: LoopShape, name: str, left: Mapping[str, str]) -> None:
+        super().__init__(whole)
+        self._name, self._left = name, left
 
     def index(self, code: Code, axis: int) -> str:
-        """Return a variable of a loop."""
-        return f"%{self.loop}.{'xyz'[axis]}"
+        """Return a variable of the loop."""
+        return f"%{self._name}.{'xyz'[axis]}"
 
     def linear(self, code: Code) -> str:
-        """Return a variable of a loop."""
-        return f"%{self.loop}.linear"
+        """Return a variable of the loop."""
+        return f"%{self._name}.linear"
 
     def finish(self, code: Code, status: int) -> None:
         """Go on with the next thread, or leave the block."""
@@ -123,56 +105,20 @@ class TogetherShape(LoopShape):
 
     def leave(self, code: Code, state: int, given: Mapping[str, str] = MappingProxyType({})) -> None:
         """Go on with the next thread, when one waits in a state or has ended."""
-        for slot in self.left:  # each thread gives all of them anew, or LLVM would see one depend on another
-            code.emit(f"store {slot.rpartition('.')[2]} {given.get(slot, '0')}, ptr {slot}")
-        code.emit(f"store i32 {state}, ptr %next")
-        code.emit(f"br label %{self.loop}.next.x")
+        for slot, type_ in self._left.items():  # each thread gives all anew, or LLVM would see one depend on another
+            code.store(type_, given.get(slot, "0"), slot)
+        code.store("i32", str(state), "%next")
+        code.emit(f"br label %{self._name}.next.x")
 
 
-class Together:
-    """The function that runs all threads of a block as long as they are together."""
-
-    def __init__(
-        self,
-        e: Emitter,
-        flow: Flow,
-        frames: Frames,
-        loops: Mapping[tuple[int, int], int],
-        entered: tuple[Register, ...],
-    ) -> None:
-        assert isinstance(e.shape, TogetherShape)
-        self._e, self._flow, self._frames, self._loops, self._entered = e, flow, frames, loops, entered
-        self._shape = e.shape
-        self._resuming = False
-        self._is_whole = True
-        """Nothing was met that a thread waits for and that only the runtime knows about."""
-        e.suspension = self
-        self._memory: list[str] = []
-        self._beginnings = self._find_beginnings()
-        looped = set(loops.values())
-        self._stops = {block: state for block, state in frames.entered.items() if block not in looped}
-        """Blocks at whose beginning threads stop, and each goes on by itself."""
-        kept = [register for state in frames.states for register in frames.kept(state.kept)]
-        self._uniform = tuple(dict.fromkeys(register for register in kept if register in frames.uniform))
-        self._shape.left = tuple(self._left(register) for register in self._uniform)
-
-    # -- what a thread meets
+class _AfterBarrier:
+    """A thread that has waited, and goes on; barriers give it nothing."""
 
     def wait(self, e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...]) -> None:
-        """Stop the thread; or go on with it, where the loop of its state begins."""
-        if self._resuming:
-            self._resuming = False
-            return
-        state = self._frames.places[e.position]
-        self._is_whole &= self._frames.states[state - 1].barrier is not None or operation == YIELD
-        self._stop(e, state)
-        e.place(e.new_label())  # nothing comes here
+        """Go on."""
 
     def go_back(self, e: Emitter, target: int) -> None:
-        """Stop a thread at the end of a round."""
-        if e.position in self._loops:
-            self._stop(e, self._frames.entered[target])
-            e.place(e.new_label())  # nothing comes here
+        """Go on."""
 
     def area(self, bytes_: int) -> int:
         """Return no place: only the runtime knows what to do with one."""
@@ -186,6 +132,67 @@ class Together:
         """Return a predicate that no barrier has."""
         return "false"
 
+
+def together_function(
+    program: Program, function: Function, frames: Frames, loops: Mapping[tuple[int, int], int], strides: Strides
+) -> list[str]:
+    """Return a function that runs all threads of a block together; nothing where that is not worth it."""
+    e = prepare(program, function, TogetherShape(strides))
+    memory = reserve_memory(e, function, None)
+    count_memory(program, function)
+    flow = flow_of(function, waits_for_some)
+    together = Together(e, flow, frames, loops, liveness_of(flow).at_entry())
+    if not together.write():
+        return []
+    return [
+        "define i32 @quiesce_kernel_together"
+        f"(ptr noalias nocapture readonly %context, ptr noalias %frames, i32 %from) {ATTRIBUTES} {{",
+        "entry:",
+        *together.lines(memory),
+        "}",
+    ]
+
+
+class Together(_AfterBarrier):
+    """The function that runs all threads of a block as long as they are together."""
+
+    def __init__(
+        self,
+        e: Emitter,
+        flow: Flow,
+        frames: Frames,
+        loops: Mapping[tuple[int, int], int],
+        entered: tuple[Register, ...],
+    ) -> None:
+        assert isinstance(e.shape, TogetherShape)
+        self._e, self._flow, self._frames, self._loops, self._entered = e, flow, frames, loops, entered
+        self._shape = e.shape
+        self._is_whole = True
+        """Nothing was met that a thread waits for and that only the runtime knows about."""
+        self._memory: list[str] = []
+        self._beginnings = self._find_beginnings()
+        looped = set(loops.values())
+        self._stops = {block: state for block, state in frames.entered.items() if block not in looped}
+        """Blocks at whose beginning threads stop, and each goes on by itself."""
+        kept = [register for state in frames.states for register in frames.kept(state.kept)]
+        self._uniform = tuple(dict.fromkeys(register for register in kept if register in frames.uniform))
+        self._left_slots = {self._left(register): type_of(register) for register in self._uniform}
+
+    # -- what a thread meets
+
+    def wait(self, e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...]) -> None:
+        """Stop the thread."""
+        state = self._frames.places[e.position]
+        self._is_whole &= self._frames.states[state - 1].barrier is not None or operation == YIELD
+        self._stop(e, state)
+        e.place(e.new_label())  # nothing comes here
+
+    def go_back(self, e: Emitter, target: int) -> None:
+        """Stop a thread at the end of a round."""
+        if e.position in self._loops:
+            self._stop(e, self._frames.entered[target])
+            e.place(e.new_label())  # nothing comes here
+
     def _stop(self, e: Emitter, state: int) -> None:
         given = {}
         for register in self._frames.kept(self._frames.states[state - 1].kept):
@@ -193,11 +200,9 @@ class Together:
                 bits = register.type.bits
                 given[self._left(register)] = e.cast(e.read(register, register.type), bits, max(bits, 8))
             else:
-                self._frames.save(e, register, self._linear())
-        self._shape.leave(e, state, given)
-
-    def _linear(self) -> str:
-        return f"%{self._shape.loop}.linear.wide"
+                self._frames.save(e, register, _linear(e))
+        assert isinstance(e.shape, _StateLoop)
+        e.shape.leave(e, state, given)
 
     def _left(self, register: Register) -> str:
         return f"%left{self._frames.shared_place_of(register)}.{type_of(register)}"
@@ -227,15 +232,15 @@ class Together:
         """Write the loop of a state, and if it has ranges another one in which they are not judged again."""
         e, name = self._e, f"S{state}"
         e.place(name)
-        if e.program.checks and state and self._frames.states[state - 1].barrier is not None:
+        if e.program.variant.checks and state and self._frames.states[state - 1].barrier is not None:
             e.call("void", "quiesce_kernel_barrier", "ptr %context", attributes="nounwind")
-        e.emit("store i32 0, ptr %together.or")
-        e.emit("store i32 -1, ptr %together.and")
+        e.store("i32", "0", "%together.or")
+        e.store("i32", "-1", "%together.and")
         live = self._frames.states[state - 1].kept if state else ()
         shared = {r: self._load_shared(r) for r in self._frames.kept(live) if r in self._frames.uniform}
         for register in self._uniform:
-            e.emit(f"store {type_of(register)} 0, ptr {self._left(register)}.all")
-        covered = self._judge_ranges(name, state, position, (live, shared)) if e.program.checks else None
+            e.store(type_of(register), "0", f"{self._left(register)}.all")
+        covered = self._judge_ranges(name, state, position, (live, shared)) if e.program.variant.checks else None
         if covered:
             self._write_threads(f"{name}.judged", state, position, (live, shared), covered)
         else:
@@ -244,15 +249,16 @@ class Together:
 
     def _judge_ranges(self, name: str, state: int, position: tuple[int, int], kept: Kept) -> frozenset[tuple[int, int]]:
         """Ask about the ranges that a loop uses, and go on with one of its forms; return the accesses in ranges."""
-        e, begin = self._e, len(self._e.lines)
+        e = self._e
         stops, backs = frozenset(self._stops), frozenset(self._loops)
         region = Region(self._flow, e.function, position[0], position[1] + 1, stops, backs, self._end)
-        again = Again(e, self._frames, self._shape)
-        ranges = Ranges(e, region, self._shape, again.known(*kept) if state else {})
-        if ranges.covered:
+        with e.section() as question:
+            again = Again(e, self._frames, self._shape)
+            ranges = Ranges(e, region, self._shape, again.known(*kept) if state else {})
+            if not ranges.covered:
+                return frozenset()
             self._memory += [*ranges.write(f"{name}.judged", f"{name}.each"), *again.memory]
-        else:
-            del e.lines[begin:]
+        e.lines += question
         return ranges.covered
 
     def _write_threads(
@@ -260,20 +266,23 @@ class Together:
     ) -> int:
         """Write the loop itself; return how many instructions it has."""
         e = self._e
-        self._shape.loop = e.block_prefix = name
-        e.judged_before = covered
+        nest = LoopNest(name, f"{name}.", state=True)
         e.place(name)
-        for line in HEAD:
-            e.emit(line.replace("$", name))
-        begin = len(e.lines)
+        e.lines += nest.head()
+        with e.within(Around(_StateLoop(self._shape, name, self._left_slots), self, name, covered, is_parallel=True)):
+            count = self._write_thread(name, state, position, kept)
+        e.place(f"{name}.next.x")
+        self._end_loop(name, nest)
+        return count
+
+    def _write_thread(self, name: str, state: int, position: tuple[int, int], kept: Kept) -> int:
+        """Write what one thread does; return how many instructions that has."""
+        e = self._e
         e.place(f"{name}.thread")
         if state:
             self._begin_again(*kept, position)
         else:
-            for register in self._entered:
-                e.write(register, "0", register.type)
-                if e.has_pointer(register):
-                    e.emit(f"store ptr null, ptr {e.pointer_slot(register)}")
+            clear(e, self._entered)
             e.emit(f"br label %{e.block_label(0)}")
         count = 0
         for number in self._reached(*position):
@@ -283,26 +292,22 @@ class Together:
                 continue
             self._translate(number, 0)
             count += len(self._flow.blocks[number].instructions)
-        self._mark_accesses(begin)
-        e.place(f"{name}.next.x")
-        self._end_loop(name)
         return count
 
-    def _end_loop(self, name: str) -> None:
+    def _end_loop(self, name: str, nest: LoopNest) -> None:
         e = self._e
         for register in self._uniform:  # threads that have a value have the same one: it is collected from any of them
             type_, left = type_of(register), self._left(register)
-            values = [e.define(f"load {type_}, ptr {slot}") for slot in (left, f"{left}.all")]
-            e.emit(f"store {type_} {e.define(f'or {type_} {values[0]}, {values[1]}')}, ptr {left}.all")
-        for line in TAIL:
-            e.emit(line.replace("$", name))
+            values = [e.load(type_, slot) for slot in (left, f"{left}.all")]
+            e.store(type_, e.define(f"or {type_} {values[0]}, {values[1]}"), f"{left}.all")
+        e.lines += [*_note_state(name), *nest.tail()]
         for register in self._uniform:
-            value = e.define(f"load {type_of(register)}, ptr {self._left(register)}.all")
-            e.emit(f"store {type_of(register)} {value}, ptr {self._shared(register)}")
+            value = e.load(type_of(register), f"{self._left(register)}.all")
+            e.store(type_of(register), value, self._shared(register))
         e.emit("br label %decide")
 
     def _load_shared(self, register: Register) -> str:
-        return self._e.define(f"load {type_of(register)}, ptr {self._shared(register)}")
+        return self._e.load(type_of(register), self._shared(register))
 
     def _shared(self, register: Register) -> str:
         return self._e.byte_offset("%frames", self._frames.shared_place_of(register))
@@ -316,14 +321,14 @@ class Together:
             if register in shared:
                 set_register(e, register, shared[register])
             else:
-                self._frames.restore(e, register, self._linear())
+                self._frames.restore(e, register, _linear(e))
         if place < 0:
             e.emit(f"br label %{e.block_label(number)}")
             return
         instruction = e.instruction = self._flow.blocks[number].instructions[place]
         e.position = position
-        self._resuming = True
-        handler_of(instruction)(e, instruction)
+        with e.within(replace(e.around, suspension=_AfterBarrier())):
+            handler_of(instruction)(e, instruction)
         self._translate(number, place + 1)
 
     def _translate(self, number: int, first: int) -> None:
@@ -358,48 +363,35 @@ class Together:
         if not stops and self._end(number, place) is None:
             yield from self._flow.blocks[number].successors
 
-    def _mark_accesses(self, begin: int) -> None:
-        lines = self._e.lines
-        for place in range(begin, len(lines)):
-            if _ACCESS.match(lines[place]) and not lines[place].endswith(SHARED_LINE):
-                lines[place] += ", !llvm.access.group !4"
-
     # -- the function
 
     def lines(self, memory: list[str]) -> list[str]:
         """Return the whole function, without the lines around it."""
-        e = self._e
-        cases = " ".join(f"i32 {state}, label %S{state}" for state in self._beginnings)
-        loops, e.lines = e.lines, []
+        e, loops = self._e, self._e.lines
         for axis in range(3):
             self._shape.context(e, BLOCK + 4 * axis, "i32")
         stack = [*self._memory, "%next = alloca i32", "%together.or = alloca i32", "%together.and = alloca i32"]
-        for register in self._uniform:
-            stack += [f"{self._left(register)}{end} = alloca {type_of(register)}" for end in ("", ".all")]
-        ends = self._ends(cases)
-        before = self._before()
+        for slot, type_ in self._left_slots.items():
+            stack += [f"{slot}{end} = alloca {type_}" for end in ("", ".all")]
+        with e.section() as ends:
+            self._write_ends()
+        with e.section() as before:
+            write_values_before(e, self._shape)
         return [*memory, *stack, *e.stack_lines(), *before, *ends, *loops]
 
-    def _before(self) -> list[str]:
+    def _write_ends(self) -> None:
+        """Write where the function begins, and what follows each loop."""
         e = self._e
-        e.lines = []
-        write_values_before(e, self._shape)
-        return e.lines
-
-    def _ends(self, cases: str) -> list[str]:
-        e = self._e
+        cases = " ".join(f"i32 {state}, label %S{state}" for state in self._beginnings)
         e.emit("%is.first = icmp eq i32 %from, 0")
         e.emit("br i1 %is.first, label %S0, label %enter")
         e.place("enter")
         for register in self._uniform:
-            own = e.byte_offset("%frames", self._frames.place_of(register))
-            value = e.define(f"load {type_of(register)}, ptr {own}")
-            e.emit(f"store {type_of(register)} {value}, ptr {self._shared(register)}")
+            value = e.load(type_of(register), e.byte_offset("%frames", self._frames.place_of(register)))
+            e.store(type_of(register), value, self._shared(register))
         e.emit(f"switch i32 %from, label %apart [{cases}]")
-        for line in DECIDE:
-            e.emit(line.replace("$", cases))
+        e.lines += _decide(cases)
         self._write_apart()
-        return e.lines
 
     def _write_apart(self) -> None:
         """Give each thread its own copy of the values that are the same for all."""
@@ -411,9 +403,118 @@ class Together:
         e.emit("%copied = phi i64 [0, %apart], [%copied.next, %copy]")
         for register, value in values.items():
             element = element_of(e, self._frames.place_of(register), register, "%copied")
-            e.emit(f"store {type_of(register)} {value}, ptr {element}")
+            e.store(type_of(register), value, element)
         e.emit("%copied.next = add i64 %copied, 1")
         e.emit("%copied.done = icmp eq i64 %copied.next, %threads")
         e.emit("br i1 %copied.done, label %give.back, label %copy")
         e.place("give.back")
         e.emit(f"ret i32 {APART}")
+
+
+def _linear(e: Emitter) -> str:
+    """Return the number of the thread in its block, with 64 bits."""
+    return f"{e.shape.linear(e)}.wide"
+
+
+def _note_state(name: str) -> list[str]:
+    """Return what notes the next state of a thread, by itself and together with those of the others."""
+    return f"""%{name}.state = load i32, ptr %next
+%{name}.state.place = getelementptr i8, ptr %frames, i64 {NEXT}
+%{name}.state.own = getelementptr i32, ptr %{name}.state.place, i64 %{name}.linear.wide
+store i32 %{name}.state, ptr %{name}.state.own, {PARALLEL_ACCESS}
+%{name}.or.before = load i32, ptr %together.or
+%{name}.or = or i32 %{name}.or.before, %{name}.state
+store i32 %{name}.or, ptr %together.or
+%{name}.and.before = load i32, ptr %together.and
+%{name}.and = and i32 %{name}.and.before, %{name}.state
+store i32 %{name}.and, ptr %together.and""".split("\n")
+
+
+def _decide(cases: str) -> list[str]:
+    """Return what goes on with the state of all threads, where that is one."""
+    return f"""decide:
+%all.or = load i32, ptr %together.or
+%all.and = load i32, ptr %together.and
+%is.one = icmp eq i32 %all.or, %all.and
+br i1 %is.one, label %one, label %apart
+one:
+switch i32 %all.or, label %apart [i32 {DONE}, label %ended {cases}]
+ended:
+ret i32 {ENDED}""".split("\n")
+
+
+def block_function(strides: Strides) -> list[str]:
+    """Return a function that runs the threads of a block together, and then those that are left one after another."""
+    lines = list(_BLOCK_BEGINS)
+    for number, ((offset, bits), value) in enumerate(strides.items()):
+        lines += [
+            f"%guess{number}.place = getelementptr i8, ptr %parameters, i64 {offset}",
+            f"%guess{number}.value = load i{bits}, ptr %guess{number}.place, align 1",
+            f"%guess{number}.holds = icmp eq i{bits} %guess{number}.value, {value}",
+            f"br i1 %guess{number}.holds, label %guessed{number}, label %begin",
+            f"guessed{number}:",
+        ]
+    others = ["begin:", f"%others = call i32 @{USUAL}(ptr %context)", "ret i32 %others"] if strides else []
+    return [*lines, *_BLOCK_ENDS[:-1], *others, "}"]
+
+
+_BLOCK_BEGINS: Final = f"""define i32 @quiesce_kernel_block(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{
+entry:
+%thread = alloca [64 x i8], align 16
+%frames.place = getelementptr i8, ptr %context, i64 {FRAMES}
+%frames = load ptr, ptr %frames.place, {INVARIANT}
+%nexts = getelementptr i8, ptr %frames, i64 {NEXT}
+%parameters.place = getelementptr i8, ptr %context, i64 {PARAMETERS}
+%parameters = load ptr, ptr %parameters.place, {INVARIANT}
+%block.x.place = getelementptr i8, ptr %context, i64 {BLOCK}
+%block.x = load i32, ptr %block.x.place, {INVARIANT}, !range !1
+%block.y.place = getelementptr i8, ptr %context, i64 {BLOCK + 4}
+%block.y = load i32, ptr %block.y.place, {INVARIANT}, !range !1
+%block.z.place = getelementptr i8, ptr %context, i64 {BLOCK + 8}
+%block.z = load i32, ptr %block.z.place, {INVARIANT}, !range !1
+%block.row = mul i32 %block.x, %block.y
+%threads = mul i32 %block.row, %block.z""".split("\n")
+_BLOCK_ENDS: Final = f"""%together = call i32 @quiesce_kernel_together(ptr %context, ptr %frames, i32 0)
+%is.apart = icmp sgt i32 %together, 0
+br i1 %is.apart, label %apart, label %whole
+whole:
+ret i32 %together
+apart:
+br label %one
+one:
+%number = phi i32 [0, %apart], [%number.next, %following]
+%next.place = getelementptr i32, ptr %nexts, i32 %number
+%state = load i32, ptr %next.place
+%has.ended = icmp eq i32 %state, {DONE}
+br i1 %has.ended, label %following, label %run
+run:
+%state.place = getelementptr i8, ptr %thread, i64 {STATE}
+store i32 %state, ptr %state.place
+%x = urem i32 %number, %block.x
+%row = udiv i32 %number, %block.x
+%y = urem i32 %row, %block.y
+%z = udiv i32 %row, %block.y
+%x.place = getelementptr i8, ptr %thread, i64 {INDEX}
+store i32 %x, ptr %x.place
+%y.place = getelementptr i8, ptr %thread, i64 {INDEX + 4}
+store i32 %y, ptr %y.place
+%z.place = getelementptr i8, ptr %thread, i64 {INDEX + 8}
+store i32 %z, ptr %z.place
+%lane = and i32 %number, 31
+%lane.place = getelementptr i8, ptr %thread, i64 {LANE}
+store i32 %lane, ptr %lane.place
+%warp = lshr i32 %number, 5
+%warp.place = getelementptr i8, ptr %thread, i64 {WARP}
+store i32 %warp, ptr %warp.place
+%end = call i32 @quiesce_kernel_thread(ptr %context, ptr %thread)
+%has.failed = icmp slt i32 %end, 0
+br i1 %has.failed, label %failed, label %following
+failed:
+ret i32 %end
+following:
+%number.next = add nuw nsw i32 %number, 1
+%is.last = icmp eq i32 %number.next, %threads
+br i1 %is.last, label %all, label %one
+all:
+ret i32 0
+}}""".split("\n")

@@ -58,14 +58,14 @@ def copy(e: Emitter, i: Instruction) -> None:
 
 
 def _end_group(e: Emitter, i: Instruction) -> None:
-    if e.program.judges_shared and is_copy_by_groups(i):
+    if e.program.shared_use.is_judged and is_copy_by_groups(i):
         e.call(
             "void", "quiesce_kernel_copies_commit", "ptr %context", f"i32 {e.shape.linear(e)}", attributes="nounwind"
         )
 
 
 def _wait(e: Emitter, i: Instruction, groups_left: str) -> None:
-    if e.program.judges_shared and is_copy_by_groups(i):
+    if e.program.shared_use.is_judged and is_copy_by_groups(i):
         numbers = [f"i32 {groups_left}", f"i32 {e.shape.linear(e)}"]
         e.call("void", "quiesce_kernel_copies_wait", "ptr %context", *numbers, attributes="nounwind")
 
@@ -82,7 +82,7 @@ def _copy_little(e: Emitter, i: Instruction) -> None:
     if not rest:
         from_ = _address(e, i, source, "global", size.value, "load")
         bits = 8 * size.value
-        e.emit(f"store i{bits} {e.define(f'load i{bits}, ptr {from_}, align 4')}, ptr {to}, align 4")
+        e.store(f"i{bits}", e.load(f"i{bits}", from_, "align 4"), to, "align 4")
         return
     # fewer bytes are read than are written: what is left is zeros
     if isinstance(rest[0], Integer) or e.is_register_of(rest[0], 32):
@@ -119,7 +119,7 @@ def _copy_bulk(e: Emitter, i: Instruction) -> None:
         _side(e, i, operand, "global" if space == "global" else "shared", kind, size)
         for operand, space, kind in zip(i.operands[:2], spaces, _SIDES, strict=True)
     )
-    if e.program.checks:
+    if e.program.variant.checks:
         e.call("void", "quiesce_kernel_copy", f"ptr {to}", f"ptr {from_}", f"i64 {size}")
     else:
         e.call("ptr", "memmove", f"ptr {to}", f"ptr {from_}", f"i64 {size}")
@@ -129,7 +129,7 @@ def _copy_bulk(e: Emitter, i: Instruction) -> None:
 
 
 def _side(e: Emitter, i: Instruction, operand: Operand, space: str, kind: AccessKind, size_bytes: str) -> str:
-    if not e.program.checks:
+    if not e.program.variant.checks:
         return _address(e, i, operand, space, _PART_BYTES, kind)
     if not isinstance(operand, Address):
         raise refuse(i, "there is no address")
@@ -148,7 +148,7 @@ def _arrive_when_copied(e: Emitter, i: Instruction) -> None:
 
 def _change(e: Emitter, pointer: str, arrivals: str = "0", bytes_: str = "0", leaving: str = "0") -> str:
     """Count arrivals and bytes; the phase ends when none is missing. Return the word as it was."""
-    before = e.define(f"load volatile i64, ptr {pointer}, align 8")
+    before = e.load("volatile i64", pointer, "align 8")
     word = e.define(f"sub i64 {before}, {e.define(f'shl i64 {arrivals}, {_MISSING}')}")
     word = e.define(f"sub i64 {word}, {leaving}")
     missing = e.define(f"add i64 {e.define(f'lshr i64 {before}, {_BYTES}')}, {bytes_}")
@@ -158,9 +158,7 @@ def _change(e: Emitter, pointer: str, arrivals: str = "0", bytes_: str = "0", le
     count = e.define(f"and i64 {word}, {_COUNT_MASK}")
     phase = e.define(f"and i64 {e.define(f'xor i64 {word}, {-(1 << _PHASE)}')}, {-(1 << _PHASE)}")
     fresh = e.define(f"or i64 {_initial(e, count)}, {phase}")
-    e.emit(
-        f"store volatile i64 {e.select(e.define(f'icmp eq i64 {left}, 0'), 'i64', fresh, word)}, ptr {pointer}, align 8"
-    )
+    e.store("volatile i64", e.select(e.define(f"icmp eq i64 {left}, 0"), "i64", fresh, word), pointer, "align 8")
     return before
 
 
@@ -190,12 +188,12 @@ def _initialise(e: Emitter, i: Instruction) -> None:
     pointer = _word(e, i, i.operands[0])
     count = e.cast(e.read(i.operands[1], _U32), 32, 64)
     count = e.define(f"and i64 {count}, {_COUNT_MASK}")
-    e.emit(f"store volatile i64 {_initial(e, count)}, ptr {pointer}, align 8")
+    e.store("volatile i64", _initial(e, count), pointer, "align 8")
 
 
 def _invalidate(e: Emitter, i: Instruction) -> None:
     require(i, ("inval", *_SHARED), operands=1)
-    e.emit(f"store volatile i64 0, ptr {_word(e, i, i.operands[0])}, align 8")
+    e.store("volatile i64", "0", _word(e, i, i.operands[0]), "align 8")
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
@@ -230,13 +228,13 @@ def _test(e: Emitter, i: Instruction) -> None:
     has_parity = "parity" in i.modifiers
     require(i, ("test_wait", "try_wait", "parity", *_SHARED, *_ORDER), operands=(3, 4))
     target, address, asked, *_ = i.operands
-    now = e.define(f"lshr i64 {e.define(f'load volatile i64, ptr {_word(e, i, address)}, align 8')}, {_PHASE}")
+    now = e.define(f"lshr i64 {e.load('volatile i64', _word(e, i, address), 'align 8')}, {_PHASE}")
     if has_parity:
         phase = e.define(f"and i64 {e.cast(e.read(asked, _U32), 32, 64)}, 1")
     else:
         phase = e.define(f"lshr i64 {e.read(asked, _U64)}, {_PHASE}")
     e.write(target, e.define(f"icmp ne i64 {now}, {phase}"), PREDICATE)
-    if e.program.checks:  # what threads did before they arrived is over for who finds the phase ended
+    if e.program.variant.checks:  # what threads did before they arrived is over for who finds the phase ended
         e.call("void", "quiesce_kernel_barrier", "ptr %context", attributes="nounwind")
 
 

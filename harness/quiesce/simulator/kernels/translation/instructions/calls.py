@@ -90,7 +90,7 @@ def _call_function(e: Emitter, i: Instruction, target: str, returned: list[_Pair
         place = _place(e, parameter, actual)
         if not isinstance(actual, Symbol):
             type_ = _type_of(e, parameter)
-            e.emit(f"store {type_.integer} {e.read(actual, type_)}, ptr {place}")
+            e.store(type_.integer, e.read(actual, type_), place)
         places.append(place)
     thread = [f"i32 {e.shape.index(e, axis)}" for axis in range(3)] + [f"i32 {e.shape.linear(e)}"]
     arguments = ", ".join(["ptr %context", *thread, *(f"ptr {place}" for place in places)])
@@ -103,7 +103,7 @@ def _call_function(e: Emitter, i: Instruction, target: str, returned: list[_Pair
     for (parameter, actual), place in zip(returned, places, strict=False):
         if isinstance(actual, Register):
             type_ = _type_of(e, parameter)
-            e.write(actual, e.define(f"load {type_.integer}, ptr {place}"), type_)
+            e.write(actual, e.load(type_.integer, place), type_)
 
 
 _RUNTIME = {"vprintf": (2, 1), "__assertfail": (5, 0), "malloc": (1, 1), "free": (1, 0)}
@@ -141,7 +141,7 @@ def _value(e: Emitter, actual: Operand) -> str:
         bits = 8 * min(8, e.function.variables[actual.name].bytes)
         if f"b{bits}" not in TYPES:
             raise e.refuse("an argument is no number")
-        return e.cast(e.define(f"load i{bits}, ptr {e.memory[actual.name]}"), bits, 64)
+        return e.cast(e.load(f"i{bits}", e.memory[actual.name]), bits, 64)
     if isinstance(actual, Register):
         return e.cast(e.read(actual, actual.type), actual.type.bits, 64)
     return e.read(actual, _U64)
@@ -151,7 +151,7 @@ def _return(e: Emitter, target: Operand, value: str, type_: Type) -> None:
     if isinstance(target, Symbol) and target.name in e.memory:
         if e.function.variables[target.name].bytes < type_.bytes:
             raise e.refuse("a returned value does not fit")
-        e.emit(f"store {type_.integer} {value}, ptr {e.memory[target.name]}")
+        e.store(type_.integer, value, e.memory[target.name])
     else:
         e.write(target, value, type_)
 

@@ -95,7 +95,7 @@ def _put(e: Emitter, i: Instruction, area: str, at: int, elements: tuple[Operand
         if isinstance(element, Register) and element.type.bits != bits:
             raise refuse(i, f"an element of a matrix has {element.type.bits} bits, not {bits}")
         type_ = bits_type(bits) if not isinstance(element, Register) else _type_of(i, element)
-        e.emit(f"store i{bits} {e.read(element, type_)}, ptr {e.byte_offset(area, at)}, align 4")
+        e.store(f"i{bits}", e.read(element, type_), e.byte_offset(area, at), "align 4")
         at += bits // 8
     return at
 
@@ -105,7 +105,7 @@ def _take(e: Emitter, i: Instruction, area: str, elements: tuple[Operand, ...], 
         if _type_of(i, element).bits != bits:
             raise refuse(i, f"an element of a matrix has not {bits} bits")
         place = e.byte_offset(area, number * bits // 8)
-        e.write(element, e.define(f"load i{bits}, ptr {place}, align 4"), bits_type(bits))
+        e.write(element, e.load(f"i{bits}", place, "align 4"), bits_type(bits))
 
 
 def _wait(e: Emitter, operation: int, area: str, second: int, third: int, results: tuple[Operand, ...]) -> None:
@@ -138,7 +138,7 @@ def load_or_store(e: Emitter, i: Instruction) -> None:
         raise not_executed(i)
     area = _area(e)
     pointer = _row(e, i, address, count, "load" if loads else "store")
-    e.emit(f"store i64 {e.define(f'ptrtoint ptr {pointer} to i64')}, ptr {area}, align 8")
+    e.store("i64", e.define(f"ptrtoint ptr {pointer} to i64"), area, "align 8")
     if not loads:
         _put(e, i, area, 16, elements, 32)
     _wait(e, LOAD if loads else STORE, area, count, int("trans" in i.modifiers), elements if loads else ())
@@ -149,7 +149,7 @@ def load_or_store(e: Emitter, i: Instruction) -> None:
 def _row(e: Emitter, i: Instruction, address: Address, count: int, kind: Literal["load", "store"]) -> str:
     """Return where the row of a thread is; of fewer than four matrices only some threads name one."""
     space = space_of(i)
-    if count == _COUNTS["x4"] or not e.program.checks:
+    if count == _COUNTS["x4"] or not e.program.variant.checks:
         return access(e, i, address, space, 16, kind)
     before, named, done = e.new_label(), e.new_label(), e.new_label()
     any_ = place_of(e, i, address, space)
@@ -306,12 +306,12 @@ def _move_elements(
             at = e.byte_offset(pointer, e.define(f"mul i64 {index}, {bits // 8}"))
             at = element_access(e, i, at, space_of(i), bits // 8, "load" if loads else "store")
             if loads:
-                value = e.cast(e.define(f"load i{bits}, ptr {at}, align {min(bits // 8, 4)}"), bits, register_bits)
+                value = e.cast(e.load(f"i{bits}", at, f"align {min(bits // 8, 4)}"), bits, register_bits)
                 moved = e.define(f"shl i{register_bits} {value}, {bits * part}") if part else value
                 whole = e.define(f"or i{register_bits} {whole}, {moved}") if part else moved
             else:
                 moved = e.define(f"lshr i{register_bits} {whole}, {bits * part}") if part else whole
-                e.emit(f"store i{bits} {e.cast(moved, register_bits, bits)}, ptr {at}, align {min(bits // 8, 4)}")
+                e.store(f"i{bits}", e.cast(moved, register_bits, bits), at, f"align {min(bits // 8, 4)}")
         if loads:
             if _type_of(i, element).bits != register_bits:
                 raise refuse(i, f"an element of a matrix has not {register_bits} bits")

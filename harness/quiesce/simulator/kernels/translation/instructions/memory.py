@@ -39,7 +39,7 @@ def space_of(i: Instruction) -> str:
 
 def access(e: Emitter, i: Instruction, address: Address, space: str, bytes_: int, kind: AccessKind) -> str:
     """Return a pointer for an access to memory, and note where it is in the text."""
-    if e.program.checks and space != "param":
+    if e.program.variant.checks and space != "param":
         return checked(e, i, lambda: place_of(e, i, address, space), Access(space, bytes_, kind))
     if space not in ("param", "local"):
         e.program.add_site(i)
@@ -48,7 +48,7 @@ def access(e: Emitter, i: Instruction, address: Address, space: str, bytes_: int
 
 def element_access(e: Emitter, i: Instruction, pointer: str, space: str, bytes_: int, kind: AccessKind) -> str:
     """Return a pointer for an access to a place that was computed from an address."""
-    return checked(e, i, lambda: pointer, Access(space, bytes_, kind)) if e.program.checks else pointer
+    return checked(e, i, lambda: pointer, Access(space, bytes_, kind)) if e.program.variant.checks else pointer
 
 
 def place_of(e: Emitter, i: Instruction, address: Address, space: str) -> str:
@@ -77,7 +77,7 @@ def _number(e: Emitter, base: Operand) -> str:
 
 def _pointer_of(e: Emitter, register: Register) -> str:
     if e.has_pointer(register):
-        return e.define(f"load ptr, ptr {e.pointer_slot(register)}")
+        return e.load("ptr", e.pointer_slot(register))
     return e.define(f"inttoptr i64 {_number(e, register)} to ptr")
 
 
@@ -134,7 +134,7 @@ def load(e: Emitter, i: Instruction) -> None:
     before, after = _order(i, type_, "load", len(targets) == 1)
     for number, target in enumerate(targets):
         place = e.byte_offset(pointer, type_.bytes * number)
-        value = e.define(f"load {before}{type_.integer}, ptr {place}{after}, align {min(type_.bytes, 8)}")
+        value = e.load(f"{before}{type_.integer}", f"{place}{after}", f"align {min(type_.bytes, 8)}")
         e.write(target, value, type_, wider=True)
 
 
@@ -160,13 +160,13 @@ def store(e: Emitter, i: Instruction) -> None:
         raise refuse(i, "there is no address that can be written to")
     sources = _elements(i, i.operands[1])
     values = [e.read(source, type_, wider=True) for source in sources]
-    if e.program.checks and "release" in i.modifiers:
+    if e.program.variant.checks and "release" in i.modifiers:
         tell_of_fence(e, i)
     pointer = access(e, i, address, space, type_.bytes * len(sources), "store")
     before, after = _order(i, type_, "store", len(sources) == 1)
     for number, value in enumerate(values):
         place = e.byte_offset(pointer, type_.bytes * number)
-        e.emit(f"store {before}{type_.integer} {value}, ptr {place}{after}, align {min(type_.bytes, 8)}")
+        e.store(f"{before}{type_.integer}", value, f"{place}{after}", f"align {min(type_.bytes, 8)}")
 
 
 def ignore_hint(e: Emitter, i: Instruction) -> None:

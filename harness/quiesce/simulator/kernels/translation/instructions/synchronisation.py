@@ -216,7 +216,7 @@ def atomic(e: Emitter, i: Instruction) -> None:
         raise refuse(i, "there is no address")
     order = _ORDERS[choose(i, _ORDERS, "relaxed")]
     count = VECTORS.get(choose(i, VECTORS, "one"), 1)
-    if e.program.checks and not {"release", "acq_rel"}.isdisjoint(i.modifiers):
+    if e.program.variant.checks and not {"release", "acq_rel"}.isdisjoint(i.modifiers):
         tell_of_fence(e, i)
     pointer = access(e, i, address, space_of(i), type_.bytes * count, "atomic")
     if count == 1:
@@ -275,7 +275,7 @@ def _read_modify_write(e: Emitter, operation: str, pointer: str, value: str, typ
 def _loop(e: Emitter, pointer: str, type_: Type, compute: Callable[[str], str]) -> str:
     """Return the old value after a change that no instruction of the processor makes."""
     before, again, done = e.new_label(), e.new_label(), e.new_label()
-    first = e.define(f"load atomic {type_.integer}, ptr {pointer} monotonic, align {type_.bytes}")
+    first = e.load(f"atomic {type_.integer}", f"{pointer} monotonic", f"align {type_.bytes}")
     e.emit(f"br label %{before}")
     e.place(before)
     e.emit(f"br label %{again}")
@@ -315,7 +315,7 @@ def fence(e: Emitter, i: Instruction) -> None:
     proxies = ("proxy", "async", "alias", "async.global", "global", "shared::cta", "shared::cluster", "mbarrier_init")
     require(i, (*_FENCES, *SCOPES, "gl", *proxies), operands=0, types=0)
     order = _FENCES[choose(i, _FENCES, "acq_rel" if i.opcode == "fence" else "sc")]
-    if e.program.checks:
+    if e.program.variant.checks:
         tell_of_fence(e, i)
     e.emit(f"fence {order}")
 

@@ -63,7 +63,7 @@ def _handle(e: Emitter, i: Instruction, reference: Operand) -> str:
         variable = e.program.module.variables.get(reference.name)
         pointer = e.pointer_to(reference) if variable and variable.is_opaque else None
         if pointer is not None:
-            return e.define(f"load i64, ptr {pointer}, align 8")
+            return e.load("i64", pointer, "align 8")
     raise refuse(i, "there is no texture or surface")
 
 
@@ -75,13 +75,13 @@ def _put_coordinates(e: Emitter, i: Instruction, area: str, texel: Texel, geomet
     """Write coordinates to the area. Vectors of three are written as four, the last of which means nothing."""
     coordinates = list(texel.coordinates)
     if geometry & _LAYERED:
-        e.emit(f"store i32 {e.read(coordinates.pop(0), _U32)}, ptr {e.byte_offset(area, _LAYER)}, align 4")
+        e.store("i32", e.read(coordinates.pop(0), _U32), e.byte_offset(area, _LAYER), "align 4")
     count = min(3, geometry & 7)
     written = len(texel.coordinates)
     if len(coordinates) < count or (len(coordinates) > count and written != 4):
         raise refuse(i, f"'{i.opcode}' has {written} coordinates")
     for number, coordinate in enumerate(coordinates[:count]):
-        e.emit(f"store i32 {e.read(coordinate, type_)}, ptr {e.byte_offset(area, 4 * number)}, align 4")
+        e.store("i32", e.read(coordinate, type_), e.byte_offset(area, 4 * number), "align 4")
 
 
 def _put_offsets(e: Emitter, i: Instruction, area: str, geometry: int, rest: tuple[Operand, ...]) -> None:
@@ -93,7 +93,7 @@ def _put_offsets(e: Emitter, i: Instruction, area: str, geometry: int, rest: tup
         raise refuse(i, f"'{i.opcode}' has {len(offsets)} offsets")
     for number in range(3):
         value = e.read(offsets[number], _S32) if number < min(len(offsets), geometry & 7) else "0"
-        e.emit(f"store i32 {value}, ptr {e.byte_offset(area, _OFFSETS + 4 * number)}, align 4")
+        e.store("i32", value, e.byte_offset(area, _OFFSETS + 4 * number), "align 4")
 
 
 def _call(e: Emitter, i: Instruction, name: str, handle: str, *arguments: str) -> None:
@@ -149,7 +149,7 @@ def _sample(
     for number, target in enumerate(targets):
         place = e.byte_offset(area, _CONTENT + (2 if halves else 4) * number * result.lanes)
         type_ = TYPES["b16"] if result.name == "f16" else TYPES["b32"]
-        e.write(target, e.define(f"load i{type_.bits}, ptr {place}, align 2"), type_)
+        e.write(target, e.load(f"i{type_.bits}", place, "align 2"), type_)
 
 
 # -- surfaces ----------------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def load(e: Emitter, i: Instruction) -> None:
     _surface(e, i, area, _ACTIONS["suld"] << 11, count, type_)
     for number, element in enumerate(elements):
         place = e.byte_offset(area, _CONTENT + type_.bytes * number)
-        value = e.define(f"load {type_.integer}, ptr {place}, align {type_.bytes}")
+        value = e.load(type_.integer, place, f"align {type_.bytes}")
         e.write(element, value, type_, wider=True)
 
 
@@ -189,7 +189,7 @@ def store(e: Emitter, i: Instruction) -> None:
     area = e.scratch(_AREA_BITS)
     for number, element in enumerate(elements):
         place = e.byte_offset(area, _CONTENT + type_.bytes * number)
-        e.emit(f"store {type_.integer} {e.read(element, type_, wider=True)}, ptr {place}, align {type_.bytes}")
+        e.store(type_.integer, e.read(element, type_, wider=True), place, f"align {type_.bytes}")
     _surface(e, i, area, _ACTIONS["sust"] << 11, count, type_)
 
 
@@ -220,7 +220,7 @@ def reduce(e: Emitter, i: Instruction) -> None:
     type_ = i.types[0]
     area = e.scratch(_AREA_BITS)
     value = e.read(i.operands[1], type_)
-    e.emit(f"store {type_.integer} {value}, ptr {e.byte_offset(area, _CONTENT)}, align {type_.bytes}")
+    e.store(type_.integer, value, e.byte_offset(area, _CONTENT), f"align {type_.bytes}")
     _surface(e, i, area, _ACTIONS[action] << 11, 1, type_)
 
 
@@ -254,7 +254,7 @@ def query(e: Emitter, i: Instruction) -> None:
         raise refuse(i, "there is no texture or surface")
     area = e.scratch(32)
     _call(e, i, "texture_query", _handle(e, i, address.base), f"ptr {area}", f"i32 {number}")
-    e.write(i.operands[0], e.define(f"load i32, ptr {area}"), _U32)
+    e.write(i.operands[0], e.load("i32", area), _U32)
 
 
 def is_type(e: Emitter, i: Instruction) -> None:
