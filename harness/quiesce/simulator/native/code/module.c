@@ -12,7 +12,7 @@
 #include "ledger/unsimulated.h"
 #include "machine/device.h"
 #include "machine/settings.h"
-#include "memory/ordering.h"
+#include "order/capture.h"
 
 #define FUNCTION_BASE 0x3ed000000000ull
 #define FUNCTION_STEP 16ull

@@ -26,7 +26,3 @@ void ptx_forget(struct ptx *ptx);
 
 // Whether a text is that of libcudadevrt.a, which nobody else's names are in.
 bool ptx_is_of_device_runtime(const char *text);
-
-// Its text without the bodies of functions, which ends with a NUL and is the caller's; NULL: it can't be had. What has
-// the compiler has the function (kernels/request.c).
-char *ptx_declarations(const struct ptx *ptx);

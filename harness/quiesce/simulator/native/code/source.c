@@ -1,11 +1,11 @@
 #include "code/source.h"
 
-#include "code/initial.h"
 #include "code/registration.h"
 #include "code/symbol.h"
 #include "code/variable.h"
 #include "machine/device.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 
 bool source_of_function(const void *function, int device, struct source *source) {
     *source = (struct source){0};
@@ -43,7 +43,7 @@ enum status source_variable(const struct source *source, const char *name, unsig
     enum status status = find_anywhere(source, name, device, address);
     if (status != NOT_SUPPORTED || !settings.kernels || !source->ptx) return status;
     note_written(source, name, device, true);  // first, for variables may hold each other's addresses
-    if (initial_write(source, name, device)) return OK;
+    if (upcalls.kernels.write_initial(source, name, device)) return OK;
     note_written(source, name, device, false);
     return NOT_SUPPORTED;
 }

@@ -11,6 +11,7 @@
 #include "code/ptx.h"
 #include "ledger/ledger.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 #include "memory/memory.h"
 #include "memory/places.h"
 #include "memory/shadow.h"
@@ -63,7 +64,7 @@ struct variables *variables_read(const char *image, size_t bytes) {
 }
 
 struct variables *variables_read_ptx(const struct ptx *ptx) {
-    char *text = ptx_declarations(ptx);
+    char *text = upcalls.kernels.declarations(ptx);
     struct variables *variables = text ? variables_read(text, strlen(text)) : NULL;
     free(text);
     return variables;

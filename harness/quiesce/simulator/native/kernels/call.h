@@ -1,5 +1,5 @@
 // A launch with its arguments, which are copied when it is made ("the values pointed to … are copied": the caller may
-// change them afterwards), and its run, when a stream comes to it (order/kernel_call.h).
+// change them afterwards), and its run, when a stream comes to it (machine/upcalls.h).
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "kernels/kernel.h"
-#include "order/kernel_call.h"
 
 struct arguments {
     void **pointers;  // one to each value, or NULL and
@@ -32,3 +31,8 @@ struct launcher {
 struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct object *object,
                                     const struct dimensions *shape, const struct arguments *arguments,
                                     const struct launcher *launcher);
+void kernel_call_keep(struct kernel_call *call);  // NULL: nothing computes
+void kernel_call_drop(struct kernel_call *call);
+
+// Runs it. A kernel that does not come to its end breaks the context of its device. `number`: of its observation.
+void kernel_call_run(const struct kernel_call *call, uint64_t number);

@@ -1,8 +1,7 @@
-#include "code/initial.h"
+#include "kernels/initial.h"
 
 #include <stdlib.h>
 
-#include "kernels/initial.h"
 #include "kernels/kernel.h"
 
 // Their functions stay for as long as the machine does: kernels call them through addresses that variables hold.

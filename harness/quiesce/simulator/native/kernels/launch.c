@@ -1,7 +1,9 @@
 #include "kernels/launch.h"
 
 #include "code/source.h"
+#include "kernels/initial.h"
 #include "kernels/needs.h"
+#include "kernels/request.h"
 #include "kernels/uncomputed.h"
 #include "ledger/current_test.h"
 #include "ledger/failure.h"
@@ -9,8 +11,14 @@
 #include "ledger/stacks.h"
 #include "machine/device.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 #include "order/context.h"
 #include "order/transfer.h"
+
+void launches_open(void) {
+    upcalls.kernels = (struct kernels_upcalls){kernel_call_keep, kernel_call_drop, kernel_call_run, initial_write,
+                                               request_declarations};
+}
 
 void launch_attributes(struct callee *callee, const void *attributes, unsigned count) {
     enum { COOPERATIVE = 2, CLUSTER_DIMENSION = 4 };

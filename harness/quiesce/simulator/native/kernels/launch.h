@@ -18,6 +18,8 @@ struct callee {
 // Notes what the attributes of a launch say (CUlaunchAttribute, cudaLaunchAttribute) that kernels see.
 void launch_attributes(struct callee *callee, const void *attributes, unsigned count);
 
+void launches_open(void);
+
 // Puts a launch on a stream. NULL: nothing is known of what it computes.
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee);
 

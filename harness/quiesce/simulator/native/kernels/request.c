@@ -171,7 +171,7 @@ struct answer request_toolkit(const char *library) {
     return answer;
 }
 
-char *ptx_declarations(const struct ptx *ptx) {
+char *request_declarations(const struct ptx *ptx) {
     if (ptx->packing == PACKED_PLAIN) return strndup(ptx->content, ptx->bytes);
     struct answer answer = ask(REQUEST_DECLARATIONS, ptx, "");
     if (!answer.is_refused) return answer.content;

@@ -19,6 +19,9 @@ enum object_kind {
     OBJECT_BACKWARDS,  // its threads run from the last to the first
 };
 
+// The text of PTX without the bodies of functions (machine/upcalls.h).
+char *request_declarations(const struct ptx *ptx);
+
 struct answer request_kernel(const struct ptx *ptx, const char *name, enum object_kind kind);
 
 // Where the vendor's compiler of that name and headers are for this process, in lines (compilers/toolkit.c). It needs

@@ -82,13 +82,15 @@ EXPORT void SIMULATED(rocblas_initialize)(void) {}
 // "If size > 0 sets the device memory size to the specified size", "if size == 0 frees the memory allocated so far".
 FUNCTION(rocblas_set_device_memory_size)(void *handle, size_t bytes) {
     int answer;
-    struct object *object = object_of_call("rocblas_set_device_memory_size", &ROCBLAS, (uint64_t)handle, &answer);
+    struct library_object *object =
+        object_of_call("rocblas_set_device_memory_size", &ROCBLAS, (uint64_t)handle, &answer);
     return object ? object_leave(&ROCBLAS, object_take_workspace(object, bytes)) : answer;
 }
 
 FUNCTION(rocblas_get_device_memory_size)(void *handle, size_t *bytes) {
     int answer;
-    struct object *object = object_of_call("rocblas_get_device_memory_size", &ROCBLAS, (uint64_t)handle, &answer);
+    struct library_object *object =
+        object_of_call("rocblas_get_device_memory_size", &ROCBLAS, (uint64_t)handle, &answer);
     if (!object) return answer;
     if (bytes) *bytes = object->workspace_bytes;
     return object_leave(&ROCBLAS, bytes ? OK : INVALID_VALUE);

@@ -46,7 +46,7 @@ static enum status make(int rank, int ranks, void **communicator) {
     uint64_t handle;
     enum status status = object_make(&NCCL, &handle);
     if (status) return status;
-    struct object *object = object_find(&NCCL, handle);
+    struct library_object *object = object_find(&NCCL, handle);
     object->values[RANK] = rank;
     object->values[RANKS] = ranks;
     *communicator = (void *)handle;
@@ -98,7 +98,7 @@ GET(NCCL, ncclCommUserRank, RANK)
 
 FUNCTION(ncclCommCuDevice)(void *communicator, int *device) {
     int answer;
-    struct object *object = object_of_call("ncclCommCuDevice", &NCCL, (uint64_t)communicator, &answer);
+    struct library_object *object = object_of_call("ncclCommCuDevice", &NCCL, (uint64_t)communicator, &answer);
     if (!object) return answer;
     if (device) *device = (int)object->device;
     return object_leave(&NCCL, device ? OK : INVALID_VALUE);
@@ -106,7 +106,7 @@ FUNCTION(ncclCommCuDevice)(void *communicator, int *device) {
 
 FUNCTION(ncclCommGetAsyncError)(void *communicator, int *error) {
     int answer;
-    struct object *object = object_of_call("ncclCommGetAsyncError", &NCCL, (uint64_t)communicator, &answer);
+    struct library_object *object = object_of_call("ncclCommGetAsyncError", &NCCL, (uint64_t)communicator, &answer);
     if (!object) return answer;
     if (error) *error = 0;
     return object_leave(&NCCL, error ? OK : INVALID_VALUE);

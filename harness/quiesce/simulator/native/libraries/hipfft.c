@@ -43,7 +43,8 @@ DESTROY(ROCFFT, rocfft_plan_destroy)
 
 FUNCTION(rocfft_plan_get_work_buffer_size)(void *plan, size_t *bytes) {
     int answer;
-    struct object *object = object_of_call("rocfft_plan_get_work_buffer_size", &ROCFFT, (uint64_t)plan, &answer);
+    struct library_object *object =
+        object_of_call("rocfft_plan_get_work_buffer_size", &ROCFFT, (uint64_t)plan, &answer);
     if (!object) return answer;
     if (bytes) *bytes = (size_t)object->values[WORK_BYTES];
     return object_leave(&ROCFFT, bytes ? OK : INVALID_VALUE);

@@ -7,11 +7,12 @@
 #include "machine/device.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 #include "memory/memory.h"
-#include "memory/ordering.h"
 #include "memory/places.h"
 #include "order/context.h"
 #include "order/driver_context.h"
+#include "order/stream.h"
 #include "order/stream_handles.h"
 
 enum status object_enter(const char *function) {
@@ -40,7 +41,7 @@ int object_leave(const struct library *library, enum status status) {
 
 // -- workspaces ------------------------------------------------------------------------------------------------------
 
-static void give_workspace(struct object *object) {
+static void give_workspace(struct library_object *object) {
     if (!object->workspace) return;
     struct live *entry = ledger_live(memory_live_at(object->workspace));
     entry->part = false;
@@ -48,7 +49,7 @@ static void give_workspace(struct object *object) {
     object->workspace = object->workspace_bytes = 0;
 }
 
-enum status object_take_workspace(struct object *object, uint64_t bytes) {
+enum status object_take_workspace(struct library_object *object, uint64_t bytes) {
     give_workspace(object);
     enum status status = memory_allocate(THING_DEVICE, object->device, bytes, 0, &object->workspace);
     if (status || !bytes) return status;
@@ -60,9 +61,10 @@ enum status object_take_workspace(struct object *object, uint64_t bytes) {
 // -- lifetimes -------------------------------------------------------------------------------------------------------
 
 enum status object_make(const struct library *library, uint64_t *handle) {
-    struct object *object = calloc(1, sizeof *object);
+    struct library_object *object = calloc(1, sizeof *object);
     if (!object) return OUT_OF_MEMORY;
-    *object = (struct object){
+    upcalls.libraries.end_object = object_end;
+    *object = (struct library_object){
         .library = library, .device = device_current(), .hidden_stream = HIDDEN(0), .hidden_area = HIDDEN(0)};
     for (unsigned i = 0; i < SETTINGS_MAX; i++) object->values[i] = library->first_values[i];
     enum status status = object_take_workspace(object, library->workspace_bytes);
@@ -76,12 +78,12 @@ enum status object_make(const struct library *library, uint64_t *handle) {
     return status ? status : OUT_OF_MEMORY;
 }
 
-struct object *object_find(const struct library *library, uint64_t handle) {
-    struct object *object = handle_find(library->thing, handle);
+struct library_object *object_find(const struct library *library, uint64_t handle) {
+    struct library_object *object = handle_find(library->thing, handle);
     return object && object->library == library ? object : NULL;
 }
 
-void object_end(struct object *object) {
+void object_end(struct library_object *object) {
     give_workspace(object);
     handle_drop(HIDDEN(object->hidden_handle));
     free(object);
@@ -96,16 +98,17 @@ int object_create(const char *function, const struct library *library, void **ha
     return object_leave(library, status);
 }
 
-struct object *object_of_call(const char *function, const struct library *library, uint64_t handle, int *answer) {
+struct library_object *object_of_call(const char *function, const struct library *library, uint64_t handle,
+                                      int *answer) {
     enum status status = object_enter(function);
-    struct object *object = status ? NULL : object_find(library, handle);
+    struct library_object *object = status ? NULL : object_find(library, handle);
     if (!object) *answer = object_leave(library, status ? status : INVALID_HANDLE);
     return object;
 }
 
 int object_destroy(const char *function, const struct library *library, void *handle) {
     int answer;
-    struct object *object = object_of_call(function, library, (uint64_t)handle, &answer);
+    struct library_object *object = object_of_call(function, library, (uint64_t)handle, &answer);
     if (!object) return answer;
     enum status status = library->waits ? stream_finish_device(object->device) : OK;
     object = object_find(library, (uint64_t)handle);  // a host function may have ended it meanwhile
@@ -117,13 +120,13 @@ int object_destroy(const char *function, const struct library *library, void *ha
 
 // A stream that was destroyed is seen here; the libraries' documents name no status for one, so that is their caller's
 // answer. The numbers 0 to 2 are default streams.
-enum status object_check_stream(const struct object *object, uint64_t stream) {
+enum status object_check_stream(const struct library_object *object, uint64_t stream) {
     return stream_find(stream, object->device, false) ? OK : INVALID_VALUE;
 }
 
 int object_set_stream(const char *function, const struct library *library, void *handle, void *stream) {
     int answer;
-    struct object *object = object_of_call(function, library, (uint64_t)handle, &answer);
+    struct library_object *object = object_of_call(function, library, (uint64_t)handle, &answer);
     if (!object) return answer;
     enum status status = object_check_stream(object, (uint64_t)stream);
     if (!status) object->hidden_stream = HIDDEN((uint64_t)stream);
@@ -133,7 +136,7 @@ int object_set_stream(const char *function, const struct library *library, void 
 
 int object_get_stream(const char *function, const struct library *library, void *handle, void **stream) {
     int answer;
-    struct object *object = object_of_call(function, library, (uint64_t)handle, &answer);
+    struct library_object *object = object_of_call(function, library, (uint64_t)handle, &answer);
     if (!object) return answer;
     if (stream) *stream = (void *)HIDDEN(object->hidden_stream);
     return object_leave(library, stream ? OK : INVALID_VALUE);
@@ -144,7 +147,7 @@ int object_get_stream(const char *function, const struct library *library, void 
 int object_set(const char *function, const struct library *library, void *handle, unsigned setting, int64_t value,
                int64_t value_max) {
     int answer;
-    struct object *object = object_of_call(function, library, (uint64_t)handle, &answer);
+    struct library_object *object = object_of_call(function, library, (uint64_t)handle, &answer);
     if (!object) return answer;
     bool fits = value >= 0 && value <= value_max;
     if (fits) object->values[setting] = value;
@@ -153,7 +156,7 @@ int object_set(const char *function, const struct library *library, void *handle
 
 int object_get(const char *function, const struct library *library, void *handle, unsigned setting, int *value) {
     int answer;
-    struct object *object = object_of_call(function, library, (uint64_t)handle, &answer);
+    struct library_object *object = object_of_call(function, library, (uint64_t)handle, &answer);
     if (!object) return answer;
     if (value) *value = (int)object->values[setting];
     return object_leave(library, value ? OK : INVALID_VALUE);
@@ -161,7 +164,7 @@ int object_get(const char *function, const struct library *library, void *handle
 
 int object_set_area(const char *function, const struct library *library, void *handle, void *area, size_t bytes) {
     int answer;
-    struct object *object = object_of_call(function, library, (uint64_t)handle, &answer);
+    struct library_object *object = object_of_call(function, library, (uint64_t)handle, &answer);
     if (!object) return answer;
     enum status status = memory_check((uint64_t)area, bytes);
     if (!status) object->hidden_area = HIDDEN((uint64_t)area);

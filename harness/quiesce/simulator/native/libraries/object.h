@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "ledger/ledger.h"
-#include "lifetime/library_object.h"
 #include "machine/export.h"
 #include "machine/status.h"
 
@@ -27,7 +26,7 @@ struct library {
     int64_t first_values[SETTINGS_MAX];  // of the settings
 };
 
-struct object {
+struct library_object {
     const struct library *library;
     uint64_t hidden_handle, serial;  // see hidden.h
     unsigned device;
@@ -41,13 +40,15 @@ struct object {
 // Begin a call, and end it. NULL: it has no object, and *answer is what it answers; the lock is free again.
 enum status object_enter(const char *function);
 int object_leave(const struct library *library, enum status status);
-struct object *object_of_call(const char *function, const struct library *library, uint64_t handle, int *answer);
+struct library_object *object_of_call(const char *function, const struct library *library, uint64_t handle,
+                                      int *answer);
 
 // For calls that are under way.
 enum status object_make(const struct library *library, uint64_t *handle);
-struct object *object_find(const struct library *library, uint64_t handle);
-enum status object_take_workspace(struct object *object, uint64_t bytes);  // instead of the one that it had
-enum status object_check_stream(const struct object *object, uint64_t stream);
+struct library_object *object_find(const struct library *library, uint64_t handle);
+void object_end(struct library_object *object);
+enum status object_take_workspace(struct library_object *object, uint64_t bytes);  // instead of the one that it had
+enum status object_check_stream(const struct library_object *object, uint64_t stream);
 
 // Whole calls.
 int object_create(const char *function, const struct library *library, void **handle);

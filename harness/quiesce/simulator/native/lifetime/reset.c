@@ -6,11 +6,10 @@
 #include "kernels/device_heap.h"
 #include "kernels/needs.h"
 #include "ledger/handle.h"
-#include "lifetime/library_object.h"
 #include "machine/device.h"
+#include "machine/upcalls.h"
 #include "memory/array.h"
 #include "memory/memory.h"
-#include "memory/ordering.h"
 #include "memory/pool.h"
 #include "memory/registered.h"
 #include "memory/texture.h"
@@ -19,6 +18,7 @@
 #include "order/driver_context.h"
 #include "order/event.h"
 #include "order/graph.h"
+#include "order/stream.h"
 #include "order/stream_handles.h"
 
 void context_destroy(uint64_t handle, enum thing thing) {
@@ -38,7 +38,7 @@ void context_destroy(uint64_t handle, enum thing thing) {
         case THING_FFT_PLAN:
         case THING_GENERATOR:
         case THING_DNN_HANDLE:
-        case THING_COMMUNICATOR: object_end(object); break;
+        case THING_COMMUNICATOR: upcalls.libraries.end_object(object); break;
         default: break;
     }
 }

@@ -18,6 +18,7 @@
 #include "kernels/needs.h"
 #include "kernels/initial.h"
 #include "kernels/kernel.h"
+#include "kernels/launch.h"
 #include "kernels/request.h"
 #include "ledger/current_test.h"
 #include "ledger/failed_calls.h"
@@ -129,6 +130,7 @@ static const char *start(const char *text) {
     ledger->capacity_bytes = settings.capacity_bytes;
     if (!own_page) make_own_page();
     streams_open();
+    launches_open();
     stream_handles_open();
     devices_open();
     contexts_open();

@@ -9,8 +9,8 @@
 #include "machine/device.h"
 #include "machine/lock.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 #include "memory/blocks.h"
-#include "memory/ordering.h"
 #include "memory/poison.h"
 #include "memory/pool.h"
 #include "memory/refusal.h"
@@ -112,7 +112,7 @@ static enum call_kind kind_of(enum thing thing) {
 
 enum status memory_allocate(enum thing thing, unsigned device, uint64_t size_bytes, unsigned flags, uint64_t *address) {
     *address = 0;
-    enum status status = capture_forbid_unsafe();
+    enum status status = upcalls.order.forbid_unsafe();
     if (status || !size_bytes) return status;
     unsigned bank = bank_of(thing, device);
     uint64_t footprint = rounded(size_bytes);
@@ -129,7 +129,7 @@ enum status memory_allocate(enum thing thing, unsigned device, uint64_t size_byt
 }
 
 enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
-    enum status status = capture_forbid_unsafe();
+    enum status status = upcalls.order.forbid_unsafe();
     if (status || !address) return status;
     struct arena_slot slot = block_slot(address);
     uint32_t live = owned(address, slot, thing, other);
@@ -142,7 +142,7 @@ enum status memory_free(enum thing thing, enum thing other, uint64_t address) {
     // synchronization when the pointer was allocated with cudaMallocAsync".
     if (!block.pool) {
         for (unsigned i = 0; i < settings.devices && !status; i++)
-            if (freed != THING_DEVICE || i == device) status = stream_finish_device(i);
+            if (freed != THING_DEVICE || i == device) status = upcalls.order.finish_device(i);
         if (status) return status;
         // Somebody else may have freed it, and another block may lie there.
         if (lock_suspensions() != unlocked && (block_use(slot) != live || ledger_live(live)->serial != serial)) {

@@ -6,8 +6,8 @@
 #include "machine/device.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 #include "memory/capacity.h"
-#include "memory/ordering.h"
 
 #define CHUNK_BYTES (32ull << 20)
 
@@ -124,7 +124,7 @@ enum status pool_wait(struct pool *pool) {
     pool->waiting++;
     enum status status = OK;
     for (unsigned i = 0; i < settings.devices && !status; i++)
-        if (i == pool->device || pool->place == MEMORY_OF_HOST) status = stream_finish_device(i);
+        if (i == pool->device || pool->place == MEMORY_OF_HOST) status = upcalls.order.finish_device(i);
     pool->waiting--;
     if (pool->alive) return status;
     discard_unused(pool);

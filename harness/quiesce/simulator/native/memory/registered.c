@@ -7,9 +7,9 @@
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
 #include "machine/device.h"
+#include "machine/upcalls.h"
 #include "memory/address_space.h"
 #include "memory/blocks.h"
-#include "memory/ordering.h"
 
 static struct registered {
     uint64_t start, size_bytes;
@@ -40,7 +40,7 @@ static uint32_t first_behind(uint64_t address) {
 }
 
 enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flags) {
-    enum status status = capture_forbid_unsafe();
+    enum status status = upcalls.order.forbid_unsafe();
     bool wraps = size_bytes > UINT64_MAX - address;
     bool is_ours = block_bank(address) || space_covers(address);
     if (!status && (!address || !size_bytes || wraps || is_ours)) status = INVALID_VALUE;
@@ -68,7 +68,7 @@ enum status memory_register(uint64_t address, uint64_t size_bytes, unsigned flag
 }
 
 enum status memory_unregister(uint64_t address) {
-    enum status status = capture_forbid_unsafe();
+    enum status status = upcalls.order.forbid_unsafe();
     if (status) return status;
     uint32_t place = first_behind(address);
     if (place == registered_count || registered[place].start != address) return HOST_MEMORY_NOT_REGISTERED;

@@ -11,11 +11,11 @@
 #include "machine/device.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 #include "memory/address_space.h"
 #include "memory/capacity.h"
 #include "memory/refusal.h"
 #include "memory/shadow.h"
-#include "memory/ordering.h"
 
 enum { READ_WRITE = 3 };  // CUmemAccess_flags, of which 1 only reads
 
@@ -190,7 +190,7 @@ enum status virtual_unmap(uint64_t address, uint64_t size_bytes) {
         see(SEEN_FREED, THING_DEVICE, device, address + i * VIRTUAL_GRANULE, length * VIRTUAL_GRANULE);
         for (uint64_t end = i + length; i < end; i++) granules[i].state = ENDING;
     }
-    for (unsigned i = 0; i < settings.devices; i++) stream_finish_device(i);
+    for (unsigned i = 0; i < settings.devices; i++) upcalls.order.finish_device(i);
     unmap(address, granules, count);
     return OK;
 }

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "machine/status.h"
-#include "memory/ordering.h"
 #include "order/edges.h"
 #include "order/objects.h"
 #include "order/work.h"
@@ -53,6 +52,7 @@ void capture_drop(struct capture *capture);
 // What a wait of the stream for the event means where captures are concerned: nothing, joining one, or an error.
 enum status capture_wait(struct stream *stream, const struct event *event);
 
+enum status capture_forbid_unsafe(void);  // an allocation, a free, or the query of an event
 enum status capture_forbid_on(struct stream *stream);  // query or synchronisation of a stream in a capture
 enum status capture_forbid_default(unsigned device);   // use of a legacy default stream that blocking captures forbid
 enum status capture_forbid_device(unsigned device);    // synchronisation of a device with a capture

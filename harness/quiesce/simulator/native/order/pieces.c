@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "machine/forget.h"
+#include "machine/upcalls.h"
 #include "order/graph_memory.h"
-#include "order/kernel_call.h"
 #include "order/user_object.h"
 #include "order/work_store.h"
 
@@ -31,7 +31,7 @@ struct work *work_new(const struct work *work) {
     made->next = NULL;
     if (work->kind == WORK_ALLOCATE || work->kind == WORK_END) graph_memory_keep(work->memory);
     if (work->kind == WORK_HOLD) user_objects_keep(work->held);
-    if (work->kind == WORK_LAUNCH) kernel_call_keep(work->launch.call);
+    if (work->kind == WORK_LAUNCH) upcalls.kernels.keep_call(work->launch.call);
     if (work->kind == WORK_COPY && work->copy.staged) {
         size_t bytes = work->copy.width * work->copy.height;
         made->copy.staged = malloc(bytes ? bytes : 1);
@@ -49,7 +49,7 @@ void work_delete(struct work *work) {
     if (work->kind == WORK_POINT || work->kind == WORK_WAIT) point_drop(work->point);
     if (work->kind == WORK_ALLOCATE || work->kind == WORK_END) graph_memory_drop(work->memory);
     if (work->kind == WORK_HOLD) user_objects_drop(work->held);
-    if (work->kind == WORK_LAUNCH) kernel_call_drop(work->launch.call);
+    if (work->kind == WORK_LAUNCH) upcalls.kernels.drop_call(work->launch.call);
     work_store_give(work);
 }
 

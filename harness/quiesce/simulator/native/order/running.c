@@ -5,6 +5,7 @@
 #include "ledger/ledger.h"
 #include "ledger/unsimulated.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 #include "memory/blocks.h"
 #include "memory/client_memory.h"
 #include "memory/memory.h"
@@ -12,7 +13,6 @@
 #include "memory/shadow.h"
 #include "order/context.h"
 #include "order/graph_memory.h"
-#include "order/kernel_call.h"
 
 enum { TOLD_MAX = 64 };
 
@@ -165,7 +165,7 @@ void work_run(struct work *work) {
             if (work->launch.fault)
                 context_break(work->launch.device, work->launch.fault);
             else if (work->launch.call)
-                kernel_call_run(work->launch.call, work->launch.number);
+                upcalls.kernels.run_call(work->launch.call, work->launch.number);
             break;
         case WORK_ALLOCATE: graph_memory_begin_run(work->memory); break;
         case WORK_END: graph_memory_end_run(work->memory); break;

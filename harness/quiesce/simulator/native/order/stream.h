@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "machine/status.h"
-#include "memory/ordering.h"
 #include "order/objects.h"
 #include "order/schedule.h"
 #include "order/work.h"
@@ -30,6 +29,7 @@ void stream_note_use(const struct stream *stream);
 enum status stream_query(struct stream *stream);
 enum status stream_synchronize(struct stream *stream);
 enum status stream_synchronize_device(unsigned device);
+enum status stream_finish_device(unsigned device);  // as a free does, which a relaxed capture does not forbid
 
 // Waits for what is on the stream now, without being a synchronisation call: what a copy does that returns when it is
 // complete.

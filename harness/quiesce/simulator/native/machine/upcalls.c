@@ -1,0 +1,3 @@
+#include "machine/upcalls.h"
+
+struct upcalls upcalls;
