@@ -28,6 +28,7 @@ from quiesce.simulator.runtime.ledger import (
     NAME_BYTES,
     OBSERVATION,
     Flag,
+    Header,
     Record,
     Seen,
     Thing,
@@ -54,6 +55,13 @@ def test_enumerations_are_the_same() -> None:
     assert enumerators("THING") == [thing.name for thing in Thing]
     assert enumerators("SEEN") == [seen.name for seen in Seen]
     assert [flag.name for flag in Flag] == enumerators("FLAG")
+
+
+def test_headers_have_the_same_fields() -> None:
+    text = (SOURCES / "ledger/ledger.h").read_text(encoding="utf-8")
+    header = text.partition("struct ledger_header {")[2].partition("struct {")[0]
+    declared = re.findall(r"^ +uint(?:32|64)_t ([^;]+);", header, re.MULTILINE)
+    assert tuple(", ".join(declared).split(", ")) == Header._fields
 
 
 def test_kinds_of_calls_are_the_same() -> None:

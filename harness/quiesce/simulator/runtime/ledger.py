@@ -263,6 +263,38 @@ class Record(NamedTuple):
     stack: int = 0
 
 
+class Header(NamedTuple):
+    """The fields of ``struct ledger_header``, in its order."""
+
+    magic: int
+    layout: int
+    process: int
+    parent: int
+    flavour: int
+    version: int
+    devices: int
+    capacity_bytes: int
+    live_offset: int
+    live_entries: int
+    live_high: int
+    ring_offset: int
+    ring_entries: int
+    ring_count: int
+    names_offset: int
+    names_count: int
+    exited: int
+    launches: int
+    made: int
+    kept_offset: int
+    kept_entries: int
+    kept_count: int
+    computed: int
+    checked: int
+    saved: int
+    lost: int
+    full: int
+
+
 class Ledger:
     """A ledger in ``data``, a file's or the memory of a running machine, which is read again at every call.
 
@@ -277,23 +309,23 @@ class Ledger:
         self._saved = saved
         if len(data) < HEADER.size:
             raise QuiesceError(f"{name}: this is no ledger; it is shorter than one's header")
-        fields = self._header()
-        if fields[:2] != (MAGIC, LAYOUT):
+        header = self._header()
+        if (header.magic, header.layout) != (MAGIC, LAYOUT):
             raise QuiesceError(f"{name}: this is no ledger of layout {LAYOUT}; read it with the quiesce that wrote it")
-        _, _, self.process, self.parent, flavour, self.version, self.devices, self.capacity_bytes = fields[:8]
-        self.flavour = Flavour.HIP if flavour else Flavour.CUDA
-        self._live_offset, self._ring_offset, self._ring_entries, self._names_offset = (
-            fields[i] for i in (8, 11, 12, 14)
-        )
-        self._kept_offset, self._kept_entries = fields[19:21]
+        self.process, self.parent = header.process, header.parent
+        self.flavour = Flavour.HIP if header.flavour else Flavour.CUDA
+        self.version, self.devices, self.capacity_bytes = header.version, header.devices, header.capacity_bytes
+        self._live_offset, self._names_offset = header.live_offset, header.names_offset
+        self._ring_offset, self._ring_entries = header.ring_offset, header.ring_entries
+        self._kept_offset, self._kept_entries = header.kept_offset, header.kept_entries
         self._names = [""]
         self._require_room()
 
     def _require_room(self) -> None:
         """Raise :class:`QuiesceError` where a part of it lies outside, as of a file that was cut off."""
         counted = HEADER.size + COUNTED.size * (len(Thing) + len(CALL_KINDS))
-        entries, used = self._header()[9:11]
-        live = self._live_offset + entries * LIVE.size
+        header = self._header()
+        live = self._live_offset + header.live_entries * LIVE.size
         ring = self._ring_offset + self._ring_entries * OBSERVATION.size
         kept = self._kept_offset + self._kept_entries * (KEPT_NUMBER.size + OBSERVATION.size)
         names = self._names_offset + NAMES_MAX * NAME_BYTES
@@ -301,58 +333,58 @@ class Ledger:
         if (
             not is_known
             or max(counted, live, ring, kept, names) > len(self._data)
-            or used > entries
+            or header.live_high > header.live_entries
             or not self._ring_entries
         ):
             raise DamagedFile(self._file)
 
-    def _header(self) -> tuple[int, ...]:
-        return HEADER.unpack_from(self._data, 0)
+    def _header(self) -> Header:
+        return Header._make(HEADER.unpack_from(self._data))
 
     @property
     def observations(self) -> int:
         """How many observations were made, also those that were overwritten."""
-        return self._header()[13]
+        return self._header().ring_count
 
     @property
     def exited(self) -> bool:
         """Whether the process ran its exit handlers."""
-        return bool(self._header()[16])
+        return bool(self._header().exited)
 
     @property
     def launches(self) -> int:
         """How many kernels were launched."""
-        return self._header()[17]
+        return self._header().launches
 
     @property
     def computed(self) -> int:
         """How many of the launches were of kernels that compute."""
-        return self._header()[22]
+        return self._header().computed
 
     @property
     def checked(self) -> int:
         """How many of these were of kernels whose accesses are judged."""
-        return self._header()[23]
+        return self._header().checked
 
     @property
     def made(self) -> int:
         """How many things were ever made, which is the serial of the last."""
-        return self._header()[18]
+        return self._header().made
 
     @property
     def overwritten(self) -> int:
         """How many observations, the first, are not in the ring any more: saved or lost."""
-        return self._header()[24]
+        return self._header().saved
 
     @property
     def full(self) -> Full:
         """For which files of the process there was no room on the disk."""
-        return Full(self._header()[26])
+        return Full(self._header().full)
 
     @property
     def lost(self) -> int:
         """How many observations, the first, are not kept at all."""
-        return self._header()[24 if self._saved is None else 25]
+        return self._header().saved if self._saved is None else self._header().lost
 
     def counted(self, *things: Thing) -> tuple[int, int]:
         """Return how many of ``things`` are live, and their bytes."""
@@ -376,7 +408,7 @@ class Ledger:
 
     def live(self) -> Iterator[LiveThing]:
         """Yield what is live, in the order in which it was made; what is part of another thing is not told apart."""
-        start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
+        start, end = (self._live_offset + count * LIVE.size for count in (1, self._header().live_high))
         for fields in sorted(entry for entry in LIVE.iter_unpack(self._data[start:end]) if entry[0]):
             serial, address, size, stream, observation, _, device, function, thing, reach, part, stack = fields
             if part:
@@ -392,7 +424,7 @@ class Ledger:
 
         A process that reads its own ledger must hold none: it would look like an owner of the memory there.
         """
-        start, end = (self._live_offset + count * LIVE.size for count in (1, self._header()[10]))
+        start, end = (self._live_offset + count * LIVE.size for count in (1, self._header().live_high))
         for fields in _WITHOUT_ADDRESS.iter_unpack(self._data[start:end]):
             if fields[0] > serial and not fields[9]:
                 made, size, _, observation, _, device, function, thing, reach, _, stack = fields
@@ -408,7 +440,7 @@ class Ledger:
         lost, count = self.lost, self.observations
         if count - self.overwritten > self._ring_entries:  # which was read later, and only grows
             raise DamagedFile(self._file)
-        for place in range(min(self._kept_entries, self._header()[21])):
+        for place in range(min(self._kept_entries, self._header().kept_count)):
             start = self._kept_offset + place * (KEPT_NUMBER.size + OBSERVATION.size)
             (number,) = KEPT_NUMBER.unpack_from(self._data, start)
             if first <= number < lost:
@@ -495,8 +527,8 @@ def mapped_ledger(library: ctypes.CDLL) -> Ledger | None:
     address = library.quiesce_ledger()
     if not address:
         return None
-    fields = HEADER.unpack_from(ctypes.string_at(address, HEADER.size))
-    length = fields[11] + fields[12] * OBSERVATION.size
+    header = Header._make(HEADER.unpack_from(ctypes.string_at(address, HEADER.size)))
+    length = header.ring_offset + header.ring_entries * OBSERVATION.size
     return Ledger(memoryview((ctypes.c_char * length).from_address(address)).cast("B"))
 
 
