@@ -85,6 +85,12 @@ def alone(lock: Path, waits: Callable[[], object] = lambda: None) -> Iterator[No
         os.close(opened)
 
 
+def sources_of_libraries() -> list[Path]:
+    """Return the files that decide what quiesce writes into a library: its code, and the lists of functions."""
+    own = Path(__file__).parent
+    return sorted((*own.glob("*.py"), *(own.parent / "functions").glob("*.txt")))
+
+
 def describe_replacement() -> str:
     """Return why the usual cache is not used, where the other one is, and how to choose; empty where it is used."""
     usual = _usual()

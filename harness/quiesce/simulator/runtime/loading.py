@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.runtime.cache import is_folder_whole, seal_folder
+from quiesce.simulator.runtime.cache import is_folder_whole, seal_folder, sources_of_libraries
 from quiesce.simulator.runtime.flavours import KNOWN, Simulated
 
 _SEARCHED: Final = "lib64"
@@ -69,7 +69,7 @@ def _kept(runtime: Path, name: str, fill: Callable[[Path], None]) -> Path:
 
 @cache
 def _written() -> int:
-    return max(path.stat().st_mtime_ns for path in Path(__file__).parent.glob("*.py"))
+    return max(path.stat().st_mtime_ns for path in sources_of_libraries())
 
 
 def _write_for_linkers(folder: Path, runtime: Path, simulated: Simulated) -> None:

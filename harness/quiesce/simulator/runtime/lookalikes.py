@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quiesce.model.errors import ConfigurationError, UnreadableObject
-from quiesce.simulator.runtime.cache import cache_folder, cache_folders, find, keep
+from quiesce.simulator.runtime.cache import cache_folder, cache_folders, find, keep, sources_of_libraries
 from quiesce.simulator.runtime.clients import Command, likely_interpreters, package_folders
 from quiesce.simulator.runtime.flavours import Simulated
 
@@ -98,7 +98,7 @@ class _Kept:
         self._command, self._compilers = command, compilers
         self._packages = {each: package_folders(each, command.environment) for each in command.interpreters}
         self._runtime, self._simulated, self._library_path = runtime, simulated, library_path
-        own = [(path.name, _state(path)) for path in sorted(Path(__file__).parent.glob("*.py"))]
+        own = [(path.name, _state(path)) for path in sources_of_libraries()]
         asked = repr((command.programs, self._packages, runtime, simulated, library_path, compilers, own))
         self._name = f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
 
