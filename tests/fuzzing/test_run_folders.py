@@ -10,7 +10,7 @@ import pytest
 from tests.fuzzing.limits import fuzz
 
 from quiesce.model.errors import QuiesceError
-from quiesce.simulator.runtime import ledger, stacks
+from quiesce.simulator.runtime import ledger, record_log, stacks
 from quiesce.simulator.runtime.failed_calls import read_refusals
 from quiesce.simulator.runtime.kernel_logs import FIELDS, read_accesses, touched_beside
 from quiesce.simulator.runtime.loads import read_loads
@@ -43,7 +43,7 @@ def test_loads_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("record", [(0, 0), (1, 1 << 31), (1, 4000)], ids=["nothing", "huge", "longer"])
 def test_logs_of_records_are_read_within_their_bounds(record: tuple[int, int], tmp_path: Path) -> None:
     header = (stacks.MAGIC, stacks.LAYOUT, 0, 1 << 62, 0)
-    content = stacks.HEADER.pack(*header) + stacks.RECORD.pack(*record) + bytes(3000)
+    content = record_log.HEADER.pack(*header) + record_log.RECORD.pack(*record) + bytes(3000)
     with pytest.raises(QuiesceError, match="damaged"):
         stacks.CallStacks(memoryview(content), "log").stack(4)
 

@@ -13,6 +13,7 @@ import pytest
 from tests.simulator.programs import compile_client
 
 from quiesce.model.errors import QuiesceError
+from quiesce.simulator.runtime import record_log
 from quiesce.simulator.runtime import stacks as reader
 from quiesce.simulator.runtime.build import SOURCES, find_compiler
 from quiesce.simulator.runtime.flavours import parse_flavour
@@ -209,14 +210,14 @@ def test_layouts_are_the_same(tmp_path: Path) -> None:
     subprocess.run([*find_compiler(), f"-I{SOURCES}", str(source), "-o", str(program)], check=True)
     sizes = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
     assert list(map(int, sizes)) == [
-        reader.HEADER.size,
-        reader.RECORD.size,
+        record_log.HEADER.size,
+        record_log.RECORD.size,
         reader.PYTHON_FRAME.size,
         reader.LAYOUT,
     ]
     found = re.search(r"LOG_BYTES \(1ull << (\d+)\)", (SOURCES / "ledger/record_log.h").read_text(encoding="utf-8"))
     assert found
-    assert 1 << int(found[1]) == reader.LOG_BYTES
+    assert 1 << int(found[1]) == record_log.LOG_BYTES
     text = (SOURCES / "ledger/stack_log.c").read_text(encoding="utf-8")
     assert f"{reader.MAGIC:x}" in text.lower()
 

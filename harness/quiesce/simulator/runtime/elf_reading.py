@@ -24,11 +24,11 @@ from typing import Final, NamedTuple
 
 from quiesce.model.errors import UnreadableObject
 
-_FILE_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
-_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
-_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+FILE_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _DYNAMIC: Final = struct.Struct("<qQ")
-_SYMBOL: Final = struct.Struct("<IBBHQQ")
+SYMBOL: Final = struct.Struct("<IBBHQQ")
 _VERSION_NEEDED: Final = struct.Struct("<HHIII")
 _VERSION_WANTED: Final = struct.Struct("<IHHII")
 _VERSION_DEFINED: Final = struct.Struct("<HHHHIII")
@@ -36,9 +36,9 @@ _VERSION_DEFINED: Final = struct.Struct("<HHHHIII")
 _MACHINE_X86_64: Final = 62
 _KIND_EXECUTABLE: Final = 2
 _KIND_SHARED: Final = 3
-_SEGMENT_LOAD: Final = 1
+SEGMENT_LOAD: Final = 1
 _SEGMENT_DYNAMIC: Final = 2
-_SECTION_DYNAMIC_SYMBOLS: Final = 11
+SECTION_DYNAMIC_SYMBOLS: Final = 11
 _BINDING_LOCAL: Final = 0
 _BINDING_WEAK: Final = 2
 _VERSION_INDEX: Final = 0x7FFF  # the other bit hides a version from references that name none
@@ -182,7 +182,7 @@ class _Image:
     def _file_header(self) -> tuple[int, ...]:
         if self._content[:4] != b"\x7fELF":
             raise self._wrong("it does not begin as ELF files do")
-        header = _FILE_HEADER.unpack(self._at(0, _FILE_HEADER.size, "the file header"))
+        header = FILE_HEADER.unpack(self._at(0, FILE_HEADER.size, "the file header"))
         if header[0][4:6] != b"\x02\x01" or header[2] != _MACHINE_X86_64:
             raise self._wrong("it is not for x86-64")
         if header[1] not in (_KIND_EXECUTABLE, _KIND_SHARED):
@@ -190,11 +190,11 @@ class _Image:
         return header
 
     def _read_segments(self, offset: int, entry_bytes: int, count: int) -> None:
-        if count and entry_bytes != _SEGMENT.size:
-            raise self._wrong(f"its program headers have {entry_bytes} bytes each instead of {_SEGMENT.size}")
-        table = self._at(offset, count * _SEGMENT.size, "the table of program headers")
-        for kind, _, start, address, _, size_bytes, _, _ in _SEGMENT.iter_unpack(table):
-            if kind == _SEGMENT_LOAD:
+        if count and entry_bytes != SEGMENT.size:
+            raise self._wrong(f"its program headers have {entry_bytes} bytes each instead of {SEGMENT.size}")
+        table = self._at(offset, count * SEGMENT.size, "the table of program headers")
+        for kind, _, start, address, _, size_bytes, _, _ in SEGMENT.iter_unpack(table):
+            if kind == SEGMENT_LOAD:
                 self._loaded.append(_Loaded(address, start, size_bytes))
             elif kind == _SEGMENT_DYNAMIC and not self._entries:
                 entries = self._at(start, size_bytes - size_bytes % _DYNAMIC.size, "the dynamic section")
@@ -236,9 +236,9 @@ class _Image:
     def symbols(self, defined: bool | None = None) -> Iterator[Symbol]:
         """Yield the global and weak symbols; `defined` leaves only those that are, or are not."""
         table = self._symbol_table()
-        versions = self._versions(len(table) // _SYMBOL.size)
+        versions = self._versions(len(table) // SYMBOL.size)
         wanted, offered = self._versions_wanted(), self._versions_defined()
-        for index, (name, info, _, section, _, size_bytes) in enumerate(_SYMBOL.iter_unpack(table)):
+        for index, (name, info, _, section, _, size_bytes) in enumerate(SYMBOL.iter_unpack(table)):
             binding = info >> 4
             if binding == _BINDING_LOCAL or (defined is not None and defined != (section != 0)):
                 continue
@@ -248,17 +248,17 @@ class _Image:
             yield Symbol(self._name(name), info & 15, section != 0, weak, size_bytes, version, file)
 
     def defined_names(self) -> Iterator[str]:
-        for name, info, _, section, _, _ in _SYMBOL.iter_unpack(self._symbol_table()):
+        for name, info, _, section, _, _ in SYMBOL.iter_unpack(self._symbol_table()):
             if section and info >> 4 != _BINDING_LOCAL:
                 yield self._name(name)
 
     def _symbol_table(self) -> bytes:
         if Tag.SYMTAB not in self._tags:
             return b""
-        if self._tags.get(Tag.SYMENT, _SYMBOL.size) != _SYMBOL.size:
-            raise self._wrong(f"its symbols have {self._tags[Tag.SYMENT]} bytes each instead of {_SYMBOL.size}")
+        if self._tags.get(Tag.SYMENT, SYMBOL.size) != SYMBOL.size:
+            raise self._wrong(f"its symbols have {self._tags[Tag.SYMENT]} bytes each instead of {SYMBOL.size}")
         offset = self._offset(self._tags[Tag.SYMTAB], "the table of symbols")
-        return self._at(offset, self._symbol_count() * _SYMBOL.size, "the table of symbols")
+        return self._at(offset, self._symbol_count() * SYMBOL.size, "the table of symbols")
 
     def _symbol_count(self) -> int:
         """Count the symbols: nothing states it but a hash table, or the section header where there is one."""
@@ -270,12 +270,12 @@ class _Image:
 
     def _symbol_count_of_section(self) -> int | None:
         offset, entry_bytes, count = self._section_headers
-        size_bytes = count * _SECTION.size
-        if entry_bytes != _SECTION.size or offset + size_bytes > self._size_bytes:
+        size_bytes = count * SECTION.size
+        if entry_bytes != SECTION.size or offset + size_bytes > self._size_bytes:
             return None
-        for section in _SECTION.iter_unpack(self._content[offset : offset + size_bytes]):
-            if section[1] == _SECTION_DYNAMIC_SYMBOLS and section[3] == self._tags[Tag.SYMTAB]:
-                return int(section[5]) // _SYMBOL.size
+        for section in SECTION.iter_unpack(self._content[offset : offset + size_bytes]):
+            if section[1] == SECTION_DYNAMIC_SYMBOLS and section[3] == self._tags[Tag.SYMTAB]:
+                return int(section[5]) // SYMBOL.size
         return None
 
     def _symbol_count_of_gnu_hash(self) -> int:

@@ -13,13 +13,11 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from quiesce.model.errors import QuiesceError
 from quiesce.simulator.runtime.device_code import readable_kernel_name, readable_variable_name
-from quiesce.simulator.runtime.ledger import was_begun
-from quiesce.simulator.runtime.run_folder import DamagedFile, refusing_damage
-from quiesce.simulator.runtime.stacks import HEADER, LOG_BYTES, RECORD
+from quiesce.simulator.runtime.record_log import RecordLog, log_in_file, log_in_process
+from quiesce.simulator.runtime.run_folder import refusing_damage
 
 FIELDS: Final = 21
 
@@ -195,102 +193,56 @@ class TouchedLog:
 
     def __init__(self, find: Callable[[], mmap.mmap | memoryview | None]) -> None:
         self._find = find
-        self._data: mmap.mmap | memoryview = memoryview(b"")
-        self._read_bytes = HEADER.size
+        self._log: RecordLog | None = None
         self._launches: dict[int, tuple[int, int]] = {}
         self._sets: dict[int, tuple[Piece, ...]] = {}
-        self._texts: dict[int, str] = {0: ""}
 
     @property
     def lost(self) -> int:
         """Of how many launches it has no set, because there was no room for it."""
-        self._read_launches()
-        return int(HEADER.unpack_from(self._data)[4]) if len(self._data) else 0
+        log = self._read_launches()
+        return log.lost if log else 0
 
     def of(self, launch: int) -> Touched | None:
         """Return what a launch touched, by the number of its observation; None where nothing is known of it."""
-        if launch not in self._launches:
-            self._read_launches()
+        log = self._log
+        if log is None or launch not in self._launches:
+            log = self._read_launches()
         found, kernel = self._launches.get(launch, (0, 0))
-        if not found:
+        if log is None or not found:
             return None
         if found not in self._sets:
             with refusing_damage(_NAME):
-                self._sets[found] = tuple(self._pieces(found))
-        return Touched(readable_kernel_name(self._text(kernel)), self._sets[found])
+                self._sets[found] = tuple(_pieces(log, found))
+        return Touched(readable_kernel_name(log.text(kernel)), self._sets[found])
 
-    def _read_launches(self) -> None:
-        if not len(self._data):
-            self._data = self._find() or self._data
-        used = HEADER.unpack_from(self._data)[3] if len(self._data) else 0
-        while self._read_bytes < used:
-            with refusing_damage(_NAME):
-                kind, length = RECORD.unpack_from(self._data, self._read_bytes)
+    def _read_launches(self) -> RecordLog | None:
+        if self._log is None and (data := self._find()) is not None:
+            self._log = RecordLog(data, (MAGIC, LAYOUT), "touched bytes")
+        if self._log is not None:
+            for kind, number in self._log.news():
                 if kind == _LAUNCH_KIND:
-                    number, found, kernel = LAUNCH.unpack_from(self._data, self._read_bytes + RECORD.size)
-                    self._launches[number] = found, kernel
-            if not kind:  # nothing was written there
-                raise DamagedFile(_NAME)
-            self._read_bytes += (RECORD.size + length + 7) // 8 * 8
+                    with refusing_damage(_NAME):
+                        launch, found, kernel = LAUNCH.unpack_from(self._log.record(number)[1])
+                    self._launches[launch] = found, kernel
+        return self._log
 
-    def _content(self, number: int) -> bytes:
-        start = 8 * number
-        with refusing_damage(_NAME):
-            _, length = RECORD.unpack_from(self._data, start)
-        if length > HEADER.unpack_from(self._data)[3] - start:
-            raise DamagedFile(_NAME)
-        return bytes(self._data[start + RECORD.size : start + RECORD.size + length])
 
-    def _text(self, number: int) -> str:
-        if number not in self._texts:
-            self._texts[number] = self._content(number).decode("utf-8", "replace")
-        return self._texts[number]
-
-    def _pieces(self, number: int) -> Iterator[Piece]:
-        content = self._content(number)
-        (count,) = COUNT.unpack_from(content)
-        mask_at = COUNT.size + count * PIECE.size
-        for start, end, place, touch, mask_bytes, _ in PIECE.iter_unpack(content[COUNT.size : mask_at]):
-            mask = content[mask_at : mask_at + mask_bytes]
-            yield Piece(start ^ _ALL_BITS, end ^ _ALL_BITS, Touch(touch), self._text(place), mask)
-            mask_at += mask_bytes
+def _pieces(log: RecordLog, number: int) -> Iterator[Piece]:
+    _, content = log.record(number)
+    (count,) = COUNT.unpack_from(content)
+    mask_at = COUNT.size + count * PIECE.size
+    for start, end, place, touch, mask_bytes, _ in PIECE.iter_unpack(content[COUNT.size : mask_at]):
+        mask = content[mask_at : mask_at + mask_bytes]
+        yield Piece(start ^ _ALL_BITS, end ^ _ALL_BITS, Touch(touch), log.text(place), mask)
+        mask_at += mask_bytes
 
 
 def mapped_touched(library: ctypes.CDLL) -> TouchedLog:
     """Return the log of the machine that runs in this process, which lives as long as the machine."""
-    library.quiesce_touched.restype = ctypes.c_void_p
-
-    def find() -> memoryview | None:
-        address = library.quiesce_touched()
-        return _checked(memoryview((ctypes.c_char * LOG_BYTES).from_address(address)).cast("B")) if address else None
-
-    return TouchedLog(find)
+    return TouchedLog(lambda: log_in_process(library, "quiesce_touched"))
 
 
 def touched_beside(ledger: Path) -> TouchedLog:
     """Return the log that lies, or will lie, next to a ledger."""
-
-    def find() -> mmap.mmap | None:
-        path = ledger.with_suffix(".touched")
-        try:
-            with path.open("rb") as opened:
-                if not was_begun(path):
-                    return None
-                with refusing_damage(opened.name):
-                    data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-                return _checked(data)
-        except FileNotFoundError:
-            return None
-
-    return TouchedLog(find)
-
-
-_Data = TypeVar("_Data", mmap.mmap, memoryview)
-
-
-def _checked(data: _Data) -> _Data:
-    if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
-        raise QuiesceError(
-            f"this is no log of touched bytes of layout {LAYOUT}; read it with the quiesce that wrote it"
-        )
-    return data
+    return TouchedLog(lambda: log_in_file(ledger.with_suffix(".touched")))

@@ -32,16 +32,18 @@ from typing import Final, NamedTuple
 from quiesce.model.errors import QuiesceError
 from quiesce.model.findings import Frame
 from quiesce.simulator.runtime.build import LIBRARY_NAME
-from quiesce.simulator.runtime.ledger import was_begun
-from quiesce.simulator.runtime.run_folder import DamagedFile, refusing_damage
+from quiesce.simulator.runtime.elf_reading import (
+    FILE_HEADER,
+    SECTION,
+    SECTION_DYNAMIC_SYMBOLS,
+    SEGMENT,
+    SEGMENT_LOAD,
+    SYMBOL,
+)
+from quiesce.simulator.runtime.record_log import LOG_BYTES, RecordLog, log_in_file, log_in_process
+from quiesce.simulator.runtime.run_folder import refusing_damage
 
-_FILE_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
-_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
-_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL: Final = struct.Struct("<IBBHQQ")
-_SEGMENT_LOAD: Final = 1
 _SECTION_SYMBOLS: Final = 2
-_SECTION_DYNAMIC_SYMBOLS: Final = 11
 _FUNCTIONS: Final = (2, 10)  # and those that are resolved when the program is loaded
 
 
@@ -86,19 +88,19 @@ class Symbols:
 
 
 def _segments(content: mmap.mmap) -> Iterator[tuple[int, int, int]]:
-    fields = _FILE_HEADER.unpack_from(content)
+    fields = FILE_HEADER.unpack_from(content)
     if fields[0][:5] != b"\x7fELF\x02":
         raise ValueError("no ELF file of 64 bits")
     for number in range(fields[10]):
-        kind, _, offset, address, _, size, _, _ = _SEGMENT.unpack_from(content, fields[5] + number * _SEGMENT.size)
-        if kind == _SEGMENT_LOAD:
+        kind, _, offset, address, _, size, _, _ = SEGMENT.unpack_from(content, fields[5] + number * SEGMENT.size)
+        if kind == SEGMENT_LOAD:
             yield offset, size, address
 
 
 def _functions(content: mmap.mmap) -> Iterator[_Function]:
-    fields = _FILE_HEADER.unpack_from(content)
-    sections = [_SECTION.unpack_from(content, fields[6] + number * _SECTION.size) for number in range(fields[12])]
-    for kind in (_SECTION_SYMBOLS, _SECTION_DYNAMIC_SYMBOLS):
+    fields = FILE_HEADER.unpack_from(content)
+    sections = [SECTION.unpack_from(content, fields[6] + number * SECTION.size) for number in range(fields[12])]
+    for kind in (_SECTION_SYMBOLS, SECTION_DYNAMIC_SYMBOLS):
         for section in sections:
             if section[1] == kind:
                 names = sections[section[6]][4]
@@ -106,7 +108,7 @@ def _functions(content: mmap.mmap) -> Iterator[_Function]:
 
 
 def _functions_in(table: bytes, content: mmap.mmap, names: int) -> Iterator[_Function]:
-    for name, information, _, section, address, size in _SYMBOL.iter_unpack(table[: len(table) // 24 * 24]):
+    for name, information, _, section, address, size in SYMBOL.iter_unpack(table[: len(table) // 24 * 24]):
         if information & 15 in _FUNCTIONS and section and size:
             start = names + name
             end = content.find(b"\0", start)
@@ -219,18 +221,12 @@ def _plain(function: str) -> str:
 
 MAGIC: Final = 0x31534B4353455551
 LAYOUT: Final = 2
-HEADER: Final = struct.Struct("<QIIQQ")
-RECORD: Final = struct.Struct("<II")
 MAPPING: Final = struct.Struct("<3Q")
 PARTS: Final = struct.Struct("<II")
-LOG_BYTES: Final = 1 << 30
-"""Of address space; only what was written costs anything."""
 PYTHON_FRAME: Final = struct.Struct("<4I")
 INTERPRETER: Final = re.compile(r"(?:lib)?python\d?[\d.]*t?(?:\.so[\d.]*)?$")
 """The file that an interpreter's own code is in."""
 _MAPPING_KIND, _STACK_KIND = 1, 5
-_CONTENT_BYTES_MAX: Final = 1 << 20
-"""No record is longer: the longest are paths, and stacks of 48 frames."""
 
 
 class CallStack:
@@ -274,23 +270,16 @@ class _Mapping:
     file: str
 
 
-class CallStacks:
+class CallStacks(RecordLog):
     """A log in ``data``. Raises :class:`QuiesceError` for data that is none."""
 
-    def __init__(self, data: mmap.mmap | memoryview, name: str = "the log of call stacks") -> None:
-        self._data = data
-        self._file = name
-        if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != (MAGIC, LAYOUT):
-            raise QuiesceError(f"{name}: this is no log of call stacks of layout {LAYOUT}")
-        self._read_bytes = HEADER.size
+    content_bytes_max = 1 << 20  # the longest are paths, and stacks of 48 frames
+
+    def __init__(self, data: mmap.mmap | memoryview, name: str = "") -> None:
+        super().__init__(data, (MAGIC, LAYOUT), "call stacks", name)
         self._mappings: list[_Mapping] = []
         self._places = CodePlaces()
         self._found: dict[int, CallStack] = {}
-
-    @property
-    def lost(self) -> int:
-        """How many stacks found no room."""
-        return int(HEADER.unpack_from(self._data)[4])
 
     def stack(self, number: int) -> CallStack | None:
         """Return the stack with a number, which the ledger gives, or None for 0: none was kept."""
@@ -311,42 +300,28 @@ class CallStacks:
         lost = f"{self.lost} call stacks found no room in {LOG_BYTES >> 20} MiB" if self.lost else ""
         return "; ".join(filter(None, [lost, self._places.note()]))
 
-    def _content(self, start: int) -> tuple[int, bytes]:
-        with refusing_damage(self._file):
-            kind, length = RECORD.unpack_from(self._data, start)
-        if length > min(_CONTENT_BYTES_MAX, len(self._data) - start - RECORD.size):
-            raise DamagedFile(self._file)
-        return kind, bytes(self._data[start + RECORD.size : start + RECORD.size + length])
-
     def _read_mappings(self) -> None:
-        used = HEADER.unpack_from(self._data)[3]
-        while self._read_bytes < used:
-            kind, content = self._content(self._read_bytes)
+        for kind, number in self.news():
             if kind == _MAPPING_KIND:
-                with refusing_damage(self._file):
+                _, content = self.record(number)
+                with refusing_damage(self._name):
                     start, end, offset = MAPPING.unpack_from(content)
-                name = content[MAPPING.size :].decode("utf-8", "surrogateescape")
-                self._mappings.append(_Mapping(start, end, offset, name))
-            elif not kind:  # nothing was written there
-                raise DamagedFile(self._file)
-            self._read_bytes += (RECORD.size + len(content) + 7) // 8 * 8
+                file = content[MAPPING.size :].decode("utf-8", "surrogateescape")
+                self._mappings.append(_Mapping(start, end, offset, file))
 
     def _read_stack(self, number: int) -> CallStack:
-        kind, content = self._content(8 * number)
+        kind, content = self.record(number)
         if kind != _STACK_KIND:
-            raise QuiesceError(f"{self._file}: the log of call stacks has no stack with the number {number}")
-        with refusing_damage(self._file):
+            raise QuiesceError(f"{self._name}: the log of call stacks has no stack with the number {number}")
+        with refusing_damage(self._name):
             native, python = PARTS.unpack(content)
-            addresses = struct.iter_unpack("<Q", self._content(8 * native)[1] if native else b"")
-            frames = PYTHON_FRAME.iter_unpack(self._content(8 * python)[1] if python else b"")
+            addresses = struct.iter_unpack("<Q", self.record(native)[1] if native else b"")
+            frames = PYTHON_FRAME.iter_unpack(self.record(python)[1] if python else b"")
         return CallStack(
-            tuple(Frame(self._text(name), self._text(file), line) for file, name, line, _ in frames),
+            tuple(Frame(self.text(name), self.text(file), line) for file, name, line, _ in frames),
             tuple(self._code(address) for (address,) in addresses),
             self._places,
         )
-
-    def _text(self, number: int) -> str:
-        return self._content(8 * number)[1].decode("utf-8", "replace") if number else ""
 
     def _code(self, address: int) -> tuple[str, int]:
         inside = address - 1  # a return address lies after its call, which may be the last of its function
@@ -358,22 +333,17 @@ class CallStacks:
 
 def mapped_stacks(library: ctypes.CDLL) -> CallStacks | None:
     """Return the log of the machine that runs in this process, which lives as long as the machine; None without one."""
-    library.quiesce_stacks.restype = ctypes.c_void_p
-    address = library.quiesce_stacks()
-    if not address:
-        return None
-    return CallStacks(memoryview((ctypes.c_char * LOG_BYTES).from_address(address)).cast("B"))
+    data = log_in_process(library, "quiesce_stacks")
+    return None if data is None else CallStacks(data)
 
 
 @contextmanager
 def open_stacks(ledger: Path) -> Iterator[CallStacks | None]:
     """Open the log that lies beside a ledger; None where none was kept."""
     path = ledger.with_suffix(".stacks")
-    if not path.exists() or not was_begun(path):
+    data = log_in_file(path)
+    if data is None:
         yield None
         return
-    with path.open("rb") as opened:
-        with refusing_damage(path):  # it may be empty
-            data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-        with data:
-            yield CallStacks(data, str(path))
+    with data:
+        yield CallStacks(data, str(path))
