@@ -33,8 +33,7 @@ _BELOW: Final = Path("quiesce", "simulator")
 def cache_folder() -> Path:
     """Return the folder of the cache: one that exists, and that can be written to.
 
-    Raises :class:`ConfigurationError` where ``QUIESCE_CACHE`` names another, or where there is
-    none.
+    Raises :class:`ConfigurationError` where ``QUIESCE_CACHE`` names another, or where there is none.
     """
     usual = _usual()
     why = _why_unusable(usual)

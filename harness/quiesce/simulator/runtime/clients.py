@@ -91,15 +91,18 @@ def _path(text: str | None) -> Path | None:
 
 def named_in_first_line(program: Path, environment: Mapping[str, str]) -> Path | None:
     """Return the Python interpreter that runs a script, or None for any other file."""
-    with program.open("rb") as opened:
-        first = opened.readline(512)
-    if not first.startswith(b"#!"):
-        return None
-    words = shlex.split(os.fsdecode(first[2:]).strip())
+    words = shlex.split(_runner_line(program))
     if words and Path(words[0]).name == "env":
         words = words[1:]
     named = shutil.which(words[0], path=environment.get("PATH")) if words else None
     return Path(named) if named and is_interpreter(Path(named)) else None
+
+
+def _runner_line(script: Path) -> str:
+    """Return what a file's first line names after ``#!``; empty for a file that is no script."""
+    with script.open("rb") as opened:
+        first = opened.readline(512)
+    return os.fsdecode(first[2:]).strip() if first.startswith(b"#!") else ""
 
 
 def package_folders(interpreter: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
@@ -156,9 +159,8 @@ class Command:
 def read_command(words: Sequence[str], environment: Mapping[str, str]) -> Command:
     """Look at all words.
 
-    Raises :class:`ConfigurationError` where the first names no program, or one that keeps the
-    variables
-    from its program through which that finds the simulated runtime.
+    Raises :class:`ConfigurationError` where the first names no program, or one that keeps the variables from its
+    program through which that finds the simulated runtime.
     """
     _require_environment(words)
     reader = _Reader(dict(environment))
@@ -243,9 +245,7 @@ def _is_shell(program: Path) -> bool:
 
 
 def _is_shell_script(path: Path) -> bool:
-    with path.open("rb") as opened:
-        first = opened.readline(512)
-    return first.startswith(b"#!") and any(map(_is_shell, map(Path, os.fsdecode(first[2:]).split())))
+    return any(map(_is_shell, map(Path, _runner_line(path).split())))
 
 
 def _shell_words(text: str) -> list[str]:

@@ -3,8 +3,8 @@
 The compiler mangles names: ``fill<float>`` is ``_Z4fillIfEvPT_i`` in its objects, and findings say the first. A
 variable is a block of memory that a module makes when it is loaded, or when it is used first;
 ``native/code/variable.c`` writes their names into a log next to the ledger. What a program gave to NVRTC is kept in the
-folder of the run: the compiler of kernels finds it in the PTX (:mod:`quiesce.kernels.ptx.module`), also where a
-client's cache had that.
+folder of the run: the compiler of kernels finds it in the PTX (``kernels/ptx/module.py``), also where a client's cache
+had that.
 """
 
 from __future__ import annotations

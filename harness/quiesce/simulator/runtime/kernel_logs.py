@@ -17,7 +17,7 @@ from typing import Final
 
 from quiesce.simulator.runtime.device_code import readable_kernel_name, readable_variable_name
 from quiesce.simulator.runtime.record_log import RecordLog, log_in_file, log_in_process
-from quiesce.simulator.runtime.run_folder import refusing_damage
+from quiesce.simulator.runtime.run_folder import refusing_damage, whole_lines
 
 FIELDS: Final = 21
 
@@ -72,13 +72,8 @@ def read_accesses(ledger: Path) -> tuple[LoggedAccess, ...]:
     Raises :class:`QuiesceError` for a log that is damaged.
     """
     path = ledger.with_suffix(".accesses")
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ()
-    lines = (line.split("\t") for line in text.split("\n"))  # the last one of a killed process may be cut
     with refusing_damage(path):
-        return tuple(_access(line) for line in lines if len(line) == FIELDS)
+        return tuple(map(_access, whole_lines(path, FIELDS)))
 
 
 def _access(fields: list[str]) -> LoggedAccess:
@@ -124,13 +119,8 @@ class Uncomputed:
 
 def read_uncomputed(ledger: Path) -> tuple[Uncomputed, ...]:
     """Return the kernels of one process that did not compute to their end, each once, in the order of the launches."""
-    try:
-        text = ledger.with_suffix(".uncomputed").read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ()
-    lines = (line.split("\t") for line in text.split("\n"))
-    whole = (line for line in lines if len(line) == 3)  # the last one of a killed process may be cut
-    kernels = (Uncomputed(readable_kernel_name(name), reason, begun == "1") for name, reason, begun in whole)
+    lines = whole_lines(ledger.with_suffix(".uncomputed"), 3)
+    kernels = (Uncomputed(readable_kernel_name(name), reason, begun == "1") for name, reason, begun in lines)
     return tuple(dict.fromkeys(kernels))
 
 

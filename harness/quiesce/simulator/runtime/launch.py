@@ -118,8 +118,7 @@ class Prepared:
 
     def ended(self, status: int) -> Ended:
         """Return what the processes of a program have left that ended with this exit status."""
-        left = (self.ledgers(), self.loads(), self.refused(), self.running(), self.folder)
-        return Ended(status, *left)
+        return Ended(status, self.ledgers(), self.loads(), self.refused(), self.running(), self.folder)
 
     def loads(self) -> tuple[Load, ...]:
         """Return what the dynamic loader did in the processes so far."""
@@ -195,9 +194,7 @@ def run_program(
 
     The program ends with this process, however that ends. ``options`` are kept for who judges the run then.
 
-    Raises what :func:`prepare` raises, and :class:`ConfigurationError` for settings that the
-    library
-    does not take.
+    Raises what :func:`prepare` raises, and :class:`ConfigurationError` for settings that the library does not take.
     """
     check_settings(settings)
     follows = bool(settings.options.get("follows"))

@@ -45,6 +45,21 @@ def refusing_damage(path: str | Path) -> Iterator[None]:
         raise DamagedFile(path) from None
 
 
+def whole_lines(path: Path, fields: int) -> Iterator[list[str]]:
+    """Yield the fields of each line of a log, with tabs between them; nothing where there is no log.
+
+    The last line of a process that was killed may be cut, and is left out.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return
+    for line in text.split("\n"):
+        words = line.split("\t")
+        if len(words) == fields:
+            yield words
+
+
 PREFIX: Final = "quiesce-"
 OWNER: Final = "owner"
 _STATUS: Final = "status"

@@ -1,7 +1,7 @@
 // What the ring has no more room for, in a file beside the ledger: each observation with its number, in their order.
 //
 // Blocks that the very next observation freed are left out, but the largest of each part: nobody used them, and
-// programs make more of them than of all else. simulator/ledger.py reads the file.
+// programs make more of them than of all else. runtime/ledger.py reads the file.
 #include <stdio.h>
 #include <unistd.h>
 

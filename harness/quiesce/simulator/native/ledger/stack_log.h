@@ -1,6 +1,6 @@
 // A log of call stacks (record_log.h), each different one kept once.
 //
-// It lies in a file of its own next to the ledger. simulator/stacks.py reads it and finds the names; here nothing but
+// It lies in a file of its own next to the ledger. runtime/stacks.py reads it and finds the names; here nothing but
 // addresses is kept of native code, and the mappings that they lay in.
 #pragma once
 
