@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from quiesce.cli.endings import ExitCode
-from quiesce.cli.exec import add_arguments
-from quiesce.cli.exec_conditions import reproduce_command
+from quiesce.cli.exec_options import add_arguments, reproduce_command
 from quiesce.cli.main import main
 from quiesce.model.errors import BackendUnavailable
 from quiesce.simulator.runtime.build import build_library

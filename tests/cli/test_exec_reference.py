@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from quiesce.cli.endings import ExitCode
-from quiesce.cli.exec import add_arguments
+from quiesce.cli.exec_options import add_arguments
 from quiesce.model import program_rules
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.runtime.flavours import KNOWN

@@ -16,7 +16,7 @@ from tests.fuzzing.damage import damaged, number_at, place_in
 from tests.fuzzing.limits import try_inputs
 
 from quiesce.cli.console import Console
-from quiesce.cli.exec import add_arguments
+from quiesce.cli.exec_options import add_arguments, options_of
 from quiesce.cli.judging import judge_processes
 from quiesce.model.errors import QuiesceError
 from quiesce.simulator.runtime.flavours import parse_flavour
@@ -147,7 +147,7 @@ def judge(original: Original, number: int) -> None:
             ended = Ended(0, prepared.ledgers(), prepared.loads(), prepared.refused(), frozenset(), folder)
             console = Console(io.StringIO(), io.StringIO(), {})
             options = ("--report", name) if number % 2 else ("--no-pools",)
-            judge_processes(ended, arguments_of(*options), arguments_of(), "", console)
+            judge_processes(ended, options_of(arguments_of(*options)), "", console)
 
 
 def main(seed: int, count: int) -> int:

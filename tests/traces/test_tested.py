@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.judge.verdicts import Use, causes_of, never_called, untested, untested_beside
+from quiesce.simulator.judge.tested import Use, causes_of, never_called, untested, untested_beside
 from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind
 from quiesce.simulator.runtime.flavours import parse_flavour
 from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing

@@ -6,7 +6,8 @@ import pytest
 
 from quiesce.model.findings import Finding
 from quiesce.model.results import Verdict
-from quiesce.simulator.judge.verdicts import Process, Untested, results_of
+from quiesce.simulator.judge.process import Process, results_of
+from quiesce.simulator.judge.tested import Untested
 from quiesce.simulator.runtime.flavours import parse_flavour
 
 CUDA = parse_flavour("cuda:12")

@@ -5,66 +5,32 @@ What a program says of itself by how it ended is said here, too.
 
 from __future__ import annotations
 
-import argparse
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from functools import partial
-from pathlib import Path, PurePath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from quiesce.cli.console import Console
-from quiesce.cli.exec_conditions import conditions_of, environment_of, reproduce_command, simulated_by
+from quiesce.cli.exec_options import ExecOptions
 from quiesce.model import wording
-from quiesce.model.findings import Finding
 from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted
 from quiesce.reporting.pytest_handover import Session
 from quiesce.reporting.text import clean, clean_line
-from quiesce.simulator.judge.failed_calls import ApiErrors, Failures, failures_of, last_refusal, needless, unsurvived
-from quiesce.simulator.judge.judgement import Judgement, judge
-from quiesce.simulator.judge.memory_use import MemoryRecorder, lines_of
-from quiesce.simulator.judge.pools_in_use import pools_of
-from quiesce.simulator.judge.program import describe_program, nothing_observed
-from quiesce.simulator.judge.unchecked import (
-    kernels_uncomputed,
-    kernels_unfinished,
-    leaks_unchecked,
-    left_out_for_room,
-    met_in,
-    never_happened,
-    outlived,
-)
-from quiesce.simulator.judge.verdicts import (
-    Process,
-    Use,
-    causes_of,
-    names_of,
-    never_called,
-    results_of,
-    untested,
-    untested_beside,
-    use_of,
-)
-from quiesce.simulator.runtime.device_code import DeviceCode
-from quiesce.simulator.runtime.failed_calls import (
-    FailureLog,
-    LoggedFailure,
-    Refusal,
-    RefusalKind,
-    read_failures,
-    read_refusals,
-)
-from quiesce.simulator.runtime.kernel_logs import read_accesses, read_uncomputed, touched_beside
+from quiesce.simulator.judge.conditions import JudgeConditions
+from quiesce.simulator.judge.failed_calls import needless
+from quiesce.simulator.judge.memory_use import lines_of
+from quiesce.simulator.judge.process import Process, judge_process, names_of, results_of
+from quiesce.simulator.judge.program import nothing_observed
+from quiesce.simulator.judge.tested import Use, never_called, untested
+from quiesce.simulator.judge.unchecked import never_happened, outlived
+from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind, read_refusals
 from quiesce.simulator.runtime.launch import Ended, process_of
-from quiesce.simulator.runtime.ledger import Ledger, open_ledger
 from quiesce.simulator.runtime.loads import Loaded
-from quiesce.simulator.runtime.stacks import CallStacks, open_stacks
 
 if TYPE_CHECKING:
     from quiesce.simulator.judge.known_errors import KnownError
-
 
 NAMES_MAX: Final = 5
 """So many tests that failed by themselves are named; pytest named all of them."""
@@ -136,36 +102,37 @@ def _is_pytest(words: Sequence[str]) -> bool:
     return any(PurePath(word).name in _PYTEST and (word == words[0] or last == "-m") for last, word in before)
 
 
-def judge_processes(
-    ended: Ended,
-    arguments: argparse.Namespace,
-    defaults: argparse.Namespace,
-    end: str,
-    console: Console,
-    known: Sequence[KnownError] = (),
-) -> list[Result]:
-    """Return a result for each process that called the runtime; where none did, one for the program.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a run was found to have done: a result for each process that called the runtime, or one for the program."""
 
-    ``defaults`` are the command's options where none is given. ``end`` is what the program says of itself by its exit
-    status, empty where all is well. ``known`` are errors of calls that the user expects.
+    results: list[Result]
+    left_kernels_out: bool
+    """Whether a process launched CUDA kernels that did not compute."""
+
+
+def judge_processes(
+    ended: Ended, options: ExecOptions, end: str, console: Console, known: Sequence[KnownError] = ()
+) -> Judged:
+    """Judge each process of a run, and tell what is no finding.
+
+    ``end`` is what the program says of itself by its exit status, empty where all is well. ``known`` are errors of
+    calls that the user expects.
     """
-    simulated = simulated_by(arguments)
-    command = wording.join(arguments.words)
+    simulated, command = options.simulated, wording.join(options.words)
     refusals = _refusals_without_ledger(ended)
-    names = names_of(command, len(ended.ledgers) + len(refusals))
-    logs = {path: read_failures(path) for path in ended.ledgers}
-    crashed = _crashed(ended, logs, arguments)
+    conditions = _conditions(ended, options, known, failed=bool(end))
     processes: list[Process] = []
-    needed: frozenset[KnownError] = frozenset()
-    for path, name in zip(ended.ledgers, names, strict=False):
-        with open_stacks(path) as stacks:
-            failures = failures_of(logs[path], stacks, known)
-            crash = unsurvived(crashed[1], stacks, crash_of(ended.status)) if crashed and crashed[0] == path else None
-        needed |= failures.known
-        processes.append(_judged(path, name, ended, arguments, console, failures, crash, failed=bool(end)))
-    for note in needless(known, needed):
+    for path, name in zip(ended.ledgers, names_of(command, len(ended.ledgers) + len(refusals)), strict=False):
+        process = judge_process(path, conditions)
+        processes.append(process)
+        _tell(process, name, console)
+        if process.has_crashed:
+            conditions = replace(conditions, crash="")  # one signal ends one process
+    for note in needless(known, frozenset(entry for each in processes for entry in each.failures.known)):
         console.complain(note)
-    unobserved = nothing_observed(conditions_of(arguments)) if arguments.report else None
+    met, left_out = [each.met for each in processes], any(each.left_kernels_out for each in processes)
+    unobserved = nothing_observed(options.conditions()) if options.report else None
     refused = [untested(Use(each), simulated, failed=bool(end)) for each in refusals]
     processes += [Process((), 0, why, unobserved) for why in refused]
     if not processes:
@@ -173,12 +140,39 @@ def judge_processes(
             console.complain("the program never called the simulated runtime: nothing was judged")
         why = never_called(ended.loads, simulated, outlived=bool(ended.running), failed=bool(end))
         processes = [Process((), 0, why, unobserved)]
-    end = "; ".join(filter(None, (end, *_failures_missed(ended, arguments), _outlived(ended, console))))
-    results = results_of(processes, simulated, command, end, reproduce_command(arguments, defaults))
+    missed = never_happened(options.fail, met) if met else ()
+    end = "; ".join(filter(None, (end, *missed, _outlived(ended, console))))
+    results = results_of(processes, simulated, command, end, options.again)
     for result in results:
         if result.verdict is Verdict.INCONCLUSIVE and not result.must_conclude:
             console.complain(f"{clean_line(result.case)}: {clean_line(result.reason)}")
-    return results
+    return Judged(results, left_out)
+
+
+def _conditions(ended: Ended, options: ExecOptions, known: Sequence[KnownError], *, failed: bool) -> JudgeConditions:
+    return JudgeConditions(
+        at_exit=options.at_exit,
+        simulated=options.asked,
+        loads=ended.loads,
+        running=ended.running,
+        failed=failed,
+        crash=crash_of(ended.status),
+        api_errors=options.api_errors,
+        known_errors=known,
+        words=options.words,
+        environment=options.environment(),
+        pools=options.pools,
+        is_small=options.capacity is not None,
+        report=options.conditions() if options.report else None,
+    )
+
+
+def _tell(process: Process, name: str, console: Console) -> None:
+    console.complain(f"{clean_line(name)}: {counted(process.calls, 'call')} recorded on {process.simulated}")
+    for note in (*process.notes, *process.beside, *process.failures.lines(), *process.held):
+        console.complain(f"  {clean_line(note)}")
+    for line in lines_of(process.out_of_memory) if process.out_of_memory else ():
+        console.complain(f"  {clean(line)}")
 
 
 def _refusals_without_ledger(ended: Ended) -> list[tuple[Refusal, ...]]:
@@ -200,98 +194,3 @@ def _outlived(ended: Ended, console: Console) -> str:
         if not each.has_runtime and each.program != program:
             console.complain(f"{clean_line(each.name)} was still running when the program had ended")
     return told
-
-
-def kernels_were_left_out(ended: Ended, arguments: argparse.Namespace) -> bool:
-    """Say whether a process launched CUDA kernels that did not compute."""
-    for path in ended.ledgers:
-        with open_ledger(path) as ledger:
-            is_cuda = str(simulated_by(arguments, ledger)).startswith("cuda")
-            if is_cuda and ledger.launches > ledger.computed:
-                return True
-    return False
-
-
-def _crashed(
-    ended: Ended, logs: Mapping[Path, FailureLog], arguments: argparse.Namespace
-) -> tuple[Path, LoggedFailure] | None:
-    """Return the process that crashed after a call that the run let fail, and the call; None where none did."""
-    if not crash_of(ended.status):
-        return None
-    is_small = arguments.capacity is not None
-    refused = [(path, call) for path, log in logs.items() if (call := last_refusal(log, is_small=is_small))]
-    return next((each for each in refused if not _has_exited(each[0])), None)
-
-
-def _has_exited(path: Path) -> bool:
-    with open_ledger(path) as ledger:
-        return ledger.exited
-
-
-def _failures_missed(ended: Ended, arguments: argparse.Namespace) -> Iterator[str]:
-    with ExitStack() as opened:
-        processes = [met_in(opened.enter_context(open_ledger(path))) for path in ended.ledgers]
-    return never_happened(arguments.fail, processes) if processes else iter(())
-
-
-def _judged(
-    path: Path,
-    name: str,
-    ended: Ended,
-    arguments: argparse.Namespace,
-    console: Console,
-    failures: Failures,
-    crash: Finding | None,
-    *,
-    failed: bool,
-) -> Process:
-    with open_ledger(path) as ledger, open_stacks(path) as stacks:
-        simulated = simulated_by(arguments, ledger)
-        memory = MemoryRecorder(ledger.lost, ledger.observations) if arguments.report else None
-        accesses = partial(read_accesses, path)
-        judgement = judge(ledger, arguments.at_exit, stacks, memory, accesses, touched_beside(path), DeviceCode(path))
-        unnoticed = failures.findings() if arguments.api_errors == ApiErrors.FINDING else ()
-        judgement = replace(judgement, findings=(*judgement.findings, *unnoticed, *([crash] if crash else [])))
-        use = use_of(ledger, path, ended.loads)
-        why = untested(use, simulated, failed=failed)
-        beside = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()
-        room = left_out_for_room(ledger, path.parent.parent)
-        missing = [room] if room and judgement.findings else []
-        judgement = replace(judgement, notes=(*judgement.notes, *beside, *missing))
-        passes = why is None and not judgement.findings
-        if passes or not arguments.pools:
-            judgement = _with_pools(judgement, ledger, stacks, arguments, passes=passes)
-        console.complain(f"{clean_line(name)}: {counted(ledger.observations, 'call')} recorded on {simulated}")
-        for note in (*judgement.notes, *failures.lines(), *judgement.held):
-            console.complain(f"  {clean_line(note)}")
-        for line in lines_of(judgement.out_of_memory) if judgement.out_of_memory else ():
-            console.complain(f"  {clean(line)}")
-        program, conditions = None, conditions_of(arguments, ledger)
-        if memory is not None:
-            program = describe_program(ledger, stacks, judgement, memory, conditions, failures.told, accesses)
-        leaks = leaks_unchecked(ledger, arguments.at_exit, is_running=ledger.process in ended.running)
-        kernels = read_uncomputed(path)
-        of_kernels = (kernels_uncomputed(kernels), kernels_unfinished(kernels))
-        errors = failures.unchecked() if arguments.api_errors == ApiErrors.INCONCLUSIVE else ""
-        unchecked = (room, leaks, *judgement.unjudged, *of_kernels, errors)
-        return Process(
-            judgement.findings,
-            ledger.observations,
-            why,
-            program,
-            "; ".join(filter(None, unchecked)),
-            judgement.not_checked,
-            simulated,
-            causes_of(use, simulated),
-        )
-
-
-def _with_pools(
-    judgement: Judgement, ledger: Ledger, stacks: CallStacks | None, arguments: argparse.Namespace, *, passes: bool
-) -> Judgement:
-    """Add which pools of packages were switched off, and to a pass in which others a use after free is not seen."""
-    pools = pools_of(ledger, stacks, environment_of(arguments), arguments.words, kept=arguments.pools)
-    off = f"--no-pools: {' and '.join(pools.off)} freed each block at once"
-    notes = (*judgement.notes, *((off,) if pools.off and not arguments.pools else ()))
-    hidden = pools.in_use if passes else ()
-    return replace(judgement, notes=(*notes, *hidden), not_checked=(*judgement.not_checked, *hidden))

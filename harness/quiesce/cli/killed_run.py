@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -11,7 +10,8 @@ from pathlib import Path
 
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode
-from quiesce.cli.exec import exec_arguments, exec_defaults, known_errors_of
+from quiesce.cli.exec import known_errors_of
+from quiesce.cli.exec_options import ExecOptions, read_options
 from quiesce.cli.judging import end_of, judge_processes
 from quiesce.model import wording
 from quiesce.model.errors import ConfigurationError
@@ -45,23 +45,22 @@ def judge_killed_run(folder: Path, console: Console) -> ExitCode:
     if is_owned(folder):
         raise ConfigurationError(f"the run in {folder} is still going on; wait until quiesce exec has judged it")
     left = read_left(folder)
-    arguments = _arguments_of(left)
+    options = _options_of(left)
     sessions = read_sessions(folder)
     when = "before the program ended" if left.status is None else "before it had judged the program"
-    said = "" if left.status is None else end_of(left.status, arguments.words, sessions)
+    said = "" if left.status is None else end_of(left.status, options.words, sessions)
     end = "; ".join(filter(None, (f"quiesce exec was killed {when}", said)))
-    known = known_errors_of(arguments)
-    results = judge_processes(ended_before(left), arguments, exec_defaults(), end, console, known)
-    results += [each for session in sessions for each in session.results]
+    judged = judge_processes(ended_before(left), options, end, console, known_errors_of(options))
+    results = [*judged.results, *(each for session in sessions for each in session.results)]
     console.write(render_summary(results, palette=console.palette))
     console.complain(end)
     return ExitCode.COULD_NOT_RUN
 
 
-def _arguments_of(left: LeftFolder) -> argparse.Namespace:
+def _options_of(left: LeftFolder) -> ExecOptions:
     try:
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            return exec_arguments([*left.options, "--", *(left.command or ("program",))])
+            return read_options([*left.options, "--", *(left.command or ("program",))])
     except SystemExit:  # what the parser raises for --help, too, whose exit code says that nothing was found
         raise DamagedFile(left.folder / OWNER) from None
 

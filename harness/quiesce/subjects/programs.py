@@ -15,12 +15,11 @@ from typing import Final
 from quiesce.model.findings import Finding
 from quiesce.model.results import Result, Verdict
 from quiesce.model.rules import Kind
-from quiesce.simulator.judge.conditions import AtExit
-from quiesce.simulator.judge.judgement import judge
-from quiesce.simulator.judge.verdicts import Untested, never_called, untested, use_of
+from quiesce.simulator.judge.conditions import AtExit, JudgeConditions
+from quiesce.simulator.judge.process import judge_process
+from quiesce.simulator.judge.tested import never_called
 from quiesce.simulator.runtime.flavours import Simulated
 from quiesce.simulator.runtime.launch import MachineSettings, Prepared, prepare
-from quiesce.simulator.runtime.ledger import open_ledger
 from quiesce.subjects.build import Built
 from quiesce.subjects.commands import replace_in_values, replace_words
 from quiesce.subjects.manifest import Program
@@ -53,23 +52,16 @@ def run_judged(program: Program, built: Built, *, seed: int, backend: str) -> Re
 
 def _judged(result: Result, prepared: Prepared, simulated: Simulated, at_exit: AtExit) -> Result:
     """Return the result with what the ledgers of a program's processes say; inconclusive where nothing was tested."""
-    loads = prepared.loads()
-    untested_by: list[Untested | None] = []
-    findings: list[Finding] = []
-    notes: list[str] = []
-    operations = 0
-    for path in prepared.ledgers():
-        with open_ledger(path) as ledger:
-            judgement = judge(ledger, at_exit)
-            findings += judgement.findings
-            notes += (*judgement.notes, *judgement.held)
-            operations += ledger.observations
-            untested_by.append(untested(use_of(ledger, path, loads), simulated))
-    if None not in untested_by:
-        why = next(filter(None, untested_by), None) or never_called(loads, simulated)
+    conditions = JudgeConditions(at_exit, simulated, prepared.loads())
+    processes = [judge_process(path, conditions) for path in prepared.ledgers()]
+    notes = [note for each in processes for note in (*each.notes, *each.held)]
+    if all(each.untested for each in processes):
+        why = next((each.untested for each in processes), None) or never_called(conditions.loads, simulated)
         notes = [f"nothing was tested: {why.reason}", *notes]
         result = replace(result, verdict=Verdict.INCONCLUSIVE)
-    return replace(result, reason="; ".join(notes), findings=tuple(findings), operations=operations)
+    findings = tuple(finding for each in processes for finding in each.findings)
+    operations = sum(each.calls for each in processes)
+    return replace(result, reason="; ".join(notes), findings=findings, operations=operations)
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Iterator[Finding]:

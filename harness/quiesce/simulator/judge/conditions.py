@@ -1,8 +1,17 @@
-"""What a program may hold when it exits: a choice that a command makes before it judges anything."""
+"""What the judge of a process is told about the run, and what it is asked for: values that cost nothing to import."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quiesce.model.program_run import Conditions
+    from quiesce.simulator.judge.known_errors import KnownError
+    from quiesce.simulator.runtime.flavours import Simulated
+    from quiesce.simulator.runtime.loads import Load
 
 
 class AtExit(enum.StrEnum):
@@ -14,3 +23,41 @@ class AtExit(enum.StrEnum):
     """All of them."""
     NONE = "none"
     """None of them."""
+
+
+class ApiErrors(enum.StrEnum):
+    """What comes of refused work whose error nobody looked at."""
+
+    TELL = "tell"
+    INCONCLUSIVE = "inconclusive"
+    FINDING = "finding"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeConditions:
+    """How the processes of a run are judged, and what is known of the run: as little as nothing."""
+
+    at_exit: AtExit = AtExit.LOST
+    simulated: Simulated | None = None
+    """What the user asked for; None where each process took what it needs."""
+    loads: Sequence[Load] = ()
+    """What the dynamic loader did in all processes of the run."""
+    running: frozenset[int] = frozenset()
+    """The processes that had not ended when the program had."""
+    failed: bool = False
+    """Whether the program says by its exit status that it failed."""
+    crash: str = ""
+    """The signal by which the program crashed: it may be a process that was refused something and did not exit."""
+    api_errors: ApiErrors = ApiErrors.TELL
+    known_errors: Sequence[KnownError] = ()
+    """Errors of calls that the user expects."""
+    words: Sequence[str] = ()
+    """The program, with its arguments."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the program began with."""
+    pools: bool = True
+    """Whether packages could keep freed memory in pools of their own."""
+    is_small: bool = False
+    """Whether the run chose how much memory its devices have, so that lack of it was asked for."""
+    report: Conditions | None = None
+    """How a report says that the program was run; None where there is none."""

@@ -7,7 +7,6 @@ asks for its name or its text, or uses a package that raises an exception for ea
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -50,14 +49,6 @@ _PROBES: Final = (
 """Other functions whose errors stock clients expect."""
 _RAISING: Final = r"(?:^|/)numba/cuda/cudadrv/driver\.py$"
 """Files of packages through which every error becomes an exception, without asking the driver what it means."""
-
-
-class ApiErrors(enum.StrEnum):
-    """What comes of refused work whose error nobody looked at."""
-
-    TELL = "tell"
-    INCONCLUSIVE = "inconclusive"
-    FINDING = "finding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +99,9 @@ class Failures:
                 evidence=each.site.sentence if each.site.frames else "",
                 seen=each.unnoticed,
             )
+
+
+NO_FAILURES: Final = Failures(FailedCalls(), (), 0, 0, frozenset())
 
 
 def failures_of(log: FailureLog, stacks: CallStacks | None, known: Sequence[KnownError] = ()) -> Failures:

@@ -1,9 +1,8 @@
 """Judges what a process does between two moments while it runs, by the ledger that it writes.
 
-The judge of another process is a process of its own (``python -m quiesce.simulator.judge.watching LEDGER``): the
-addresses that
-it holds would look, in the judged one, like somebody who still holds the memory. It reads requests and writes answers,
-each a line of JSON.
+The judge of another process is a process of its own (``python -m quiesce.simulator.judge.watching LEDGER``): in the
+judged one, the addresses that it holds would look like somebody who still holds the memory. It reads requests and
+writes answers, each a line of JSON.
 """
 
 from __future__ import annotations
@@ -21,13 +20,14 @@ from quiesce.model.findings import CallSite, Finding, Frame, Grade, Quotation
 from quiesce.simulator.judge.causes import Causes
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.judgement import RunningJudgement
-from quiesce.simulator.judge.verdicts import Untested, Use, untested
+from quiesce.simulator.judge.logs import open_logs
+from quiesce.simulator.judge.tested import Untested, Use, untested
 from quiesce.simulator.runtime.device_code import NO_CODE, DeviceCode
 from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.kernel_logs import LoggedAccess, TouchedLog, read_accesses, touched_beside
+from quiesce.simulator.runtime.kernel_logs import LoggedAccess, TouchedLog
 from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
-from quiesce.simulator.runtime.ledger import OF_KERNELS, Ledger, LiveThing, open_ledger
-from quiesce.simulator.runtime.stacks import CallStacks, open_stacks
+from quiesce.simulator.runtime.ledger import OF_KERNELS, Ledger, LiveThing
+from quiesce.simulator.runtime.stacks import CallStacks
 
 _OUTSIDE: Final = {SETTINGS_VARIABLE: ""}
 """What keeps a process out of the run: without settings it would be led back into it (``audit/execs.c``)."""
@@ -169,9 +169,8 @@ def _finding_from(fields: Mapping[str, Any]) -> Finding:
 
 
 def _serve(path: Path) -> None:
-    with open_ledger(path) as ledger, open_stacks(path) as stacks:
-        logs = (lambda: read_accesses(path), touched_beside(path), DeviceCode(path))
-        watch = Watch(ledger, stacks, *logs)
+    with open_logs(path) as logs:
+        watch = Watch(logs.ledger, logs.stacks, logs.accesses, logs.touched, logs.code)
         for line in sys.stdin:
             request = json.loads(line)
             if "begin" in request:

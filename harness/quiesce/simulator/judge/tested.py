@@ -1,18 +1,17 @@
-"""Whether a process tested anything, and the results of a run, from what was found out about each of its processes.
+"""Whether a process tested anything: one that went on without a device broke no rule of memory, and passed none.
 
-A process that went on without a device broke no rule of memory, and passed none.
+A client whose device is refused mostly says nothing and computes on the CPU. So a process counts as tested only where
+the simulated runtime saw it use device memory, or use streams and kernels and was refused nothing. A request for memory
+that was refused uses none, unless the run asked for that refusal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quiesce.model.findings import Finding
-from quiesce.model.program_run import ProgramRun
-from quiesce.model.results import Result, Verdict
 from quiesce.simulator.judge.refused import (
     LinkedRuntime,
     Owner,
@@ -264,70 +263,4 @@ def _nothing_used(simulated: Simulated, what: str, others: Sequence[Path], *, fa
     return (
         f"the program {what}. If it ran on the CPU, tell it to use the GPU. If it was built for "
         f"another runtime than {simulated}, name that with --flavour (one of {', '.join(map(str, KNOWN))})"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One process that called the runtime. ``untested`` says why nothing of it was tested, None where something was.
-
-    ``unchecked`` says why nobody knows whether it leaked, empty where that is known.
-    """
-
-    findings: tuple[Finding, ...]
-    calls: int
-    untested: Untested | None
-    program: ProgramRun | None = None
-    """What a report shows of it, where one is asked for."""
-    unchecked: str = ""
-    not_checked: tuple[str, ...] = ()
-    """What a pass of it does not cover."""
-    simulated: Simulated | None = None
-    """What it ran on; None where that is not known."""
-    causes: str = ""
-    """What it asked for in vain, which may be why the program failed; empty where there is nothing."""
-
-
-def names_of(command: str, count: int) -> list[str]:
-    """Return the names of the processes, in the order of their numbers, which are not told: they differ."""
-    return [command] if count == 1 else [f"{command} (process {number})" for number in range(1, count + 1)]
-
-
-def results_of(
-    processes: Sequence[Process], simulated: Simulated, command: str, end: str, reproduce: str = ""
-) -> list[Result]:
-    """Return a result for each process, in their order; ``reproduce`` is a command that runs the program again.
-
-    ``end`` says why the whole run has no verdict, empty where it has one: by its exit status the program was cut short,
-    or a failure that was asked for never happened. A process that was refused a device leaves the run without a
-    verdict, as does one that held something at an end that nobody saw. One that used no device by itself, such as a
-    helper, does so only where no other process used one.
-    """
-    is_tested = any(process.untested is None for process in processes)
-    names = names_of(command, len(processes))
-    return [
-        replace(_result(process, simulated, name, end, is_tested=is_tested), reproduce=reproduce)
-        for process, name in zip(processes, names, strict=True)
-    ]
-
-
-def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_tested: bool) -> Result:
-    what = "this process tested nothing" if is_tested else "nothing was tested"
-    why = "" if process.untested is None else f"{what}: {process.untested.reason}"
-    causes = process.causes if end and process.untested is None else ""
-    reasons = [*filter(None, (end, causes, why, process.unchecked))]
-    verdict = Verdict.FAILED if process.findings else Verdict.INCONCLUSIVE if reasons else Verdict.PASSED
-    matters = process.untested is not None and (process.untested.refused or not is_tested)
-    return Result(
-        case=name,
-        title="",
-        path="",
-        backend=str(process.simulated or simulated),
-        verdict=verdict,
-        reason="" if process.findings else "; ".join(reasons),
-        findings=process.findings,
-        operations=process.calls,
-        not_checked=process.not_checked,
-        program=process.program,
-        must_conclude=verdict is Verdict.INCONCLUSIVE and (bool(end) or bool(process.unchecked) or matters),
     )

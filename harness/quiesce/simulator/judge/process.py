@@ -1,0 +1,194 @@
+"""The door of the judge: what the process that left a ledger did, as findings and as reasons to doubt a pass.
+
+``quiesce exec``, the programs of subjects and the fixture ``simulated_device`` come in here, whatever they make of it:
+:func:`judge_process` takes a process that has ended, :func:`quiesce.simulator.judge.watching.watch_process` one that
+still runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from quiesce.model.findings import Finding
+from quiesce.model.outcomes import Flavour
+from quiesce.model.program_run import OutOfMemory, ProgramRun
+from quiesce.model.results import Result, Verdict
+from quiesce.simulator.judge.conditions import ApiErrors, JudgeConditions
+from quiesce.simulator.judge.failed_calls import NO_FAILURES, Failures, failures_of, last_refusal, unsurvived
+from quiesce.simulator.judge.judgement import Judgement, judge
+from quiesce.simulator.judge.logs import Logs, open_logs
+from quiesce.simulator.judge.memory_use import MemoryRecorder
+from quiesce.simulator.judge.pools_in_use import pools_of
+from quiesce.simulator.judge.program import describe_program
+from quiesce.simulator.judge.tested import Untested, causes_of, untested, untested_beside, use_of
+from quiesce.simulator.judge.unchecked import (
+    Met,
+    kernels_uncomputed,
+    kernels_unfinished,
+    leaks_unchecked,
+    left_out_for_room,
+    met_in,
+)
+from quiesce.simulator.runtime.failed_calls import FailureLog, read_failures
+from quiesce.simulator.runtime.flavours import Simulated
+from quiesce.simulator.runtime.kernel_logs import read_uncomputed
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process that called the runtime. ``untested`` says why nothing of it was tested, None where something was.
+
+    ``unchecked`` says why nobody knows whether it leaked, empty where that is known.
+    """
+
+    findings: tuple[Finding, ...]
+    calls: int
+    untested: Untested | None
+    program: ProgramRun | None = None
+    """What a report shows of it, where one is asked for."""
+    unchecked: str = ""
+    not_checked: tuple[str, ...] = ()
+    """What a pass of it does not cover."""
+    simulated: Simulated | None = None
+    """What it ran on; None where that is not known."""
+    causes: str = ""
+    """What it asked for in vain, which may be why the program failed; empty where there is nothing."""
+    notes: tuple[str, ...] = ()
+    """What is no finding: what was not simulated, what was not judged."""
+    beside: tuple[str, ...] = ()
+    """More such notes, about the run around it: other runtimes, pools of packages, a full disk."""
+    held: tuple[str, ...] = ()
+    """What it held at its end that is no leak."""
+    out_of_memory: OutOfMemory | None = None
+    failures: Failures = NO_FAILURES
+    """Its calls that failed."""
+    met: Met = field(default_factory=dict)
+    """How many calls it made that ``--fail`` can name."""
+    has_crashed: bool = False
+    """Whether it is the process that a signal ended after a call that the run let fail."""
+    left_kernels_out: bool = False
+    """Whether it launched CUDA kernels that did not compute."""
+
+
+def judge_process(path: Path, conditions: JudgeConditions = JudgeConditions()) -> Process:  # noqa: B008 - frozen
+    """Judge the process that left its ledger at ``path``, and its other logs next to it.
+
+    Raises :class:`quiesce.simulator.runtime.damage.DamagedFile` for a log that no process can have written.
+    """
+    with open_logs(path) as logs:
+        ledger, stacks = logs.ledger, logs.stacks
+        simulated = conditions.simulated or Simulated(ledger.flavour, ledger.version)
+        memory = MemoryRecorder(ledger.lost, ledger.observations) if conditions.report else None
+        judgement = judge(ledger, conditions.at_exit, stacks, memory, logs.accesses, logs.touched, logs.code)
+        log = read_failures(path)
+        failures = failures_of(log, stacks, conditions.known_errors)
+        crash = _crash(logs, log, conditions)
+        unnoticed = failures.findings() if conditions.api_errors is ApiErrors.FINDING else ()
+        judgement = replace(judgement, findings=(*judgement.findings, *unnoticed, *crash))
+        use = use_of(ledger, path, conditions.loads)
+        why = untested(use, simulated, failed=conditions.failed)
+        around = untested_beside(use, simulated) if why is None else (why.reason,) if judgement.findings else ()
+        room = left_out_for_room(ledger, path.parent.parent)
+        passes = why is None and not judgement.findings
+        off, hidden = _pools(logs, conditions, passes=passes)
+        beside = (*around, *((room,) if room and judgement.findings else ()), *off, *hidden)
+        not_checked = (*judgement.not_checked, *hidden)
+        program = None
+        if conditions.report is not None and memory is not None:
+            told = replace(judgement, notes=(*judgement.notes, *beside))
+            ran = replace(conditions.report, flavour=str(simulated), devices=ledger.devices)
+            ran = replace(ran, capacity_bytes=ledger.capacity_bytes)
+            program = describe_program(ledger, stacks, told, memory, ran, failures.told, logs.accesses)
+        return Process(
+            judgement.findings,
+            ledger.observations,
+            why,
+            program,
+            _unchecked(path, logs, judgement, failures, room, conditions),
+            not_checked,
+            simulated,
+            causes_of(use, simulated),
+            judgement.notes,
+            beside,
+            judgement.held,
+            judgement.out_of_memory,
+            failures,
+            met_in(ledger),
+            bool(crash),
+            simulated.flavour is Flavour.CUDA and ledger.launches > ledger.computed,
+        )
+
+
+def _crash(logs: Logs, failures: FailureLog, conditions: JudgeConditions) -> tuple[Finding, ...]:
+    """Return the finding about a crash of this process after a call that the run let fail, if there was one."""
+    if not conditions.crash or logs.ledger.exited:
+        return ()
+    refused = last_refusal(failures, is_small=conditions.is_small)
+    return () if refused is None else (unsurvived(refused, logs.stacks, conditions.crash),)
+
+
+def _pools(logs: Logs, conditions: JudgeConditions, *, passes: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which pools of packages were switched off, and for a pass those in which a use after free is not seen."""
+    if conditions.pools and not passes:
+        return (), ()
+    pools = pools_of(logs.ledger, logs.stacks, conditions.environment, conditions.words, kept=conditions.pools)
+    off = f"--no-pools: {' and '.join(pools.off)} freed each block at once"
+    return (off,) if pools.off and not conditions.pools else (), pools.in_use if passes else ()
+
+
+def _unchecked(
+    path: Path, logs: Logs, judgement: Judgement, failures: Failures, room: str, conditions: JudgeConditions
+) -> str:
+    """Return why a process without findings has no verdict, empty where it has one."""
+    ledger, kernels = logs.ledger, read_uncomputed(path)
+    leaks = leaks_unchecked(ledger, conditions.at_exit, is_running=ledger.process in conditions.running)
+    errors = failures.unchecked() if conditions.api_errors is ApiErrors.INCONCLUSIVE else ""
+    of_kernels = (kernels_uncomputed(kernels), kernels_unfinished(kernels))
+    return "; ".join(filter(None, (room, leaks, *judgement.unjudged, *of_kernels, errors)))
+
+
+def names_of(command: str, count: int) -> list[str]:
+    """Return the names of the processes, in the order of their numbers, which are not told: they differ."""
+    return [command] if count == 1 else [f"{command} (process {number})" for number in range(1, count + 1)]
+
+
+def results_of(
+    processes: Sequence[Process], simulated: Simulated, command: str, end: str, reproduce: str = ""
+) -> list[Result]:
+    """Return a result for each process, in their order; ``reproduce`` is a command that runs the program again.
+
+    ``end`` says why the whole run has no verdict, empty where it has one: by its exit status the program was cut short,
+    or a failure that was asked for never happened. A process that was refused a device leaves the run without a
+    verdict, as does one that held something at an end that nobody saw. One that used no device by itself, such as a
+    helper, does so only where no other process used one.
+    """
+    is_tested = any(process.untested is None for process in processes)
+    names = names_of(command, len(processes))
+    return [
+        replace(_result(process, simulated, name, end, is_tested=is_tested), reproduce=reproduce)
+        for process, name in zip(processes, names, strict=True)
+    ]
+
+
+def _result(process: Process, simulated: Simulated, name: str, end: str, *, is_tested: bool) -> Result:
+    what = "this process tested nothing" if is_tested else "nothing was tested"
+    why = "" if process.untested is None else f"{what}: {process.untested.reason}"
+    causes = process.causes if end and process.untested is None else ""
+    reasons = [*filter(None, (end, causes, why, process.unchecked))]
+    verdict = Verdict.FAILED if process.findings else Verdict.INCONCLUSIVE if reasons else Verdict.PASSED
+    matters = process.untested is not None and (process.untested.refused or not is_tested)
+    return Result(
+        case=name,
+        title="",
+        path="",
+        backend=str(process.simulated or simulated),
+        verdict=verdict,
+        reason="" if process.findings else "; ".join(reasons),
+        findings=process.findings,
+        operations=process.calls,
+        not_checked=process.not_checked,
+        program=process.program,
+        must_conclude=verdict is Verdict.INCONCLUSIVE and (bool(end) or bool(process.unchecked) or matters),
+    )
