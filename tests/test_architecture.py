@@ -90,7 +90,7 @@ LAZY_THIRD_PARTY: Final = {
     "allocators.generation.corpus": _rooms("hypothesis"),
     "simulator.kernels": _rooms("llvmlite lz4 zstandard"),
     "leaks": _rooms("memray"),
-    "reporting": _rooms("jinja2 markupsafe plotly"),
+    "reporting": _rooms("jinja2 markupsafe"),
     "pytest_plugin": _rooms("_pytest hypothesis"),
 }
 """Imported inside functions, or for type checkers only."""

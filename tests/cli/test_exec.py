@@ -243,7 +243,6 @@ def test_an_interrupted_program_cleans_up_and_is_judged(tmp_path: Path) -> None:
 
 def test_the_page_of_one_finding_is_small_and_is_made_again_from_the_journal(tmp_path: Path) -> None:
     pytest.importorskip("jinja2", reason="Jinja2 is not installed")
-    pytest.importorskip("plotly", reason="Plotly is not installed")
     program = compile_client(tmp_path, "void *p; cudaMalloc(&p, 8); cudaFree(p); cudaFree(p); return 0;")
     out = tmp_path / "out"
     assert main(["exec", "--report", str(out), "--", str(program)]) == ExitCode.FINDINGS
@@ -257,7 +256,6 @@ def test_the_page_of_one_finding_is_small_and_is_made_again_from_the_journal(tmp
 
 def test_a_program_that_called_nothing_has_a_page_that_says_why(tmp_path: Path) -> None:
     pytest.importorskip("jinja2", reason="Jinja2 is not installed")
-    pytest.importorskip("plotly", reason="Plotly is not installed")
     assert main(["exec", "--report", str(tmp_path / "out"), "--", "true"]) == ExitCode.COULD_NOT_RUN
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert '<h1 id="headline">Inconclusive</h1>' in page

@@ -205,7 +205,6 @@ def test_a_file_that_can_not_be_collected_is_named(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_page_shows_the_finding_of_a_test(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
-    pytest.importorskip("plotly")
     Ran(tmp_path, LEAK)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert '<h2 id="tests"' in page

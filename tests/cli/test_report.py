@@ -50,9 +50,9 @@ def test_a_page_that_cannot_be_written_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal(tmp_path, {PLANNED: "1"})
-    monkeypatch.setattr("quiesce.cli.report.why_unavailable", lambda: "report.html was not written: Plotly missing")
+    monkeypatch.setattr("quiesce.cli.report.why_unavailable", lambda: "report.html was not written: Jinja2 missing")
     assert main(["report", str(tmp_path)]) == ExitCode.NOTHING_FOUND
-    assert capsys.readouterr().err == "quiesce: report.html was not written: Plotly missing\n"
+    assert capsys.readouterr().err == "quiesce: report.html was not written: Jinja2 missing\n"
 
 
 def test_a_folder_without_a_journal_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

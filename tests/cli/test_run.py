@@ -120,9 +120,9 @@ def test_a_page_that_was_asked_for_and_cannot_be_written_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     judge(monkeypatch, lambda case, backend: Verdict.PASSED)
-    monkeypatch.setattr("quiesce.cli.run.why_unavailable", lambda: "report.html was not written: Plotly missing")
+    monkeypatch.setattr("quiesce.cli.run.why_unavailable", lambda: "report.html was not written: Jinja2 missing")
     assert main(["run", "cases", *options]) == ExitCode.NOTHING_FOUND
-    assert capsys.readouterr().err == "quiesce: report.html was not written: Plotly missing\n" * lines
+    assert capsys.readouterr().err == "quiesce: report.html was not written: Jinja2 missing\n" * lines
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UNSUPPORTED, Verdict.NOT_PROMISED])

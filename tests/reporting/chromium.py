@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("jinja2", reason="Jinja2 is not installed")
-pytest.importorskip("plotly", reason="Plotly is not installed")
 pytest.importorskip("playwright", reason="Playwright, which drives the browser, is not installed")
 
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
@@ -108,14 +107,13 @@ def opened(browser: Browser, report: Report, directory: Path, **options: Any) ->
     yield page
     context.close()
     assert said == []
-    # Saving a picture and the empty icon stay inside the page: neither leaves this machine.
-    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
+    assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]  # the empty icon is in the page
 
 
 def scroll_to(figure: Locator) -> None:
-    """Look at a figure until it is drawn and answers the mouse; its picture can be seen before that."""
+    """Look at a figure until it answers the mouse; its picture can be seen before that."""
     figure.scroll_into_view_if_needed()
-    expect(figure).to_have_attribute("data-drawn", "")
+    expect(figure).to_have_attribute("data-awake", "")
 
 
 def press(control: Locator) -> None:
@@ -125,7 +123,7 @@ def press(control: Locator) -> None:
 
 def point_at(figure: Locator, words: str) -> None:
     """Move the mouse over a plot until it says the words."""
-    _hover(figure.locator(".nsewdrag"), 60, figure.locator(".hoverlayer"), words)
+    _hover(figure.locator(".canvas"), 60, figure.locator(".legend"), words)
 
 
 def point_at_operation(card: Locator, index: int) -> None:

@@ -47,9 +47,8 @@ def test_a_complete_run_leaves_its_files(
 ) -> None:
     if page:
         pytest.importorskip("jinja2")
-        pytest.importorskip("plotly")
     else:
-        monkeypatch.setattr("quiesce.reporting.folder.why_unavailable", lambda: "Plotly is missing")
+        monkeypatch.setattr("quiesce.reporting.folder.why_unavailable", lambda: "Jinja2 is missing")
     run(tmp_path / "deep" / "out", report)
     names = sorted(path.name for path in (tmp_path / "deep" / "out").iterdir())
     assert names == ["junit.xml", "leaks.sarif", *(["report.html"] if page else []), "report.json", "results.jsonl"]

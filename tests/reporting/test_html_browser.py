@@ -153,10 +153,11 @@ def test_no_width_makes_the_page_scroll_sideways(browser: Browser, report: Repor
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_without_scripts_everything_but_the_picture_is_there(browser: Browser, report: Report, tmp_path: Path) -> None:
+def test_without_scripts_everything_is_there(browser: Browser, report: Report, tmp_path: Path) -> None:
     with opened(browser, report, tmp_path, java_script_enabled=False) as page:
         assert visible(page, ".matrix tbody tr") == 6
         assert visible(page, "#filters") == 0
+        expect(page.locator(".canvas svg").first).to_be_visible()
         expect(page.locator(".operations").first).to_contain_text("b = allocate 100663296")
         expect(page.locator(".reproduce").first).to_contain_text("quiesce run cases/pool/squeeze_before_oom.case")
         press(page.get_by_role("link", name="known upstream").first)
@@ -171,6 +172,7 @@ def test_ten_thousand_results_open_without_being_laid_out(browser: Browser, tmp_
     with opened(browser, Report(0, results), tmp_path) as page:
         rows = page.locator(".matrix tbody tr")
         assert rows.count() == 10_000
+        page.locator("#matrix").scroll_into_view_if_needed()
         is_laid_out = "element => element.checkVisibility({ contentVisibilityAuto: true })"
         assert rows.first.locator(".id").evaluate(is_laid_out)
         assert not rows.last.locator(".id").evaluate(is_laid_out)

@@ -1,4 +1,4 @@
-"""The plots in a real browser: drawn when they are looked at, in both colour schemes, and hostile text stays text."""
+"""The plots in a real browser: read out, in both colour schemes, and hostile text stays text."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def test_a_timeline_is_drawn_with_its_offending_operation(browser: Browser, repo
     with opened(browser, report, tmp_path) as page:
         card = page.locator(".card").first
         scroll_to(card.locator("figure"))
-        expect(card.locator("svg.main-svg").first).to_be_visible()
-        names = card.locator(".legendtext").all_text_contents()
+        expect(card.locator(".canvas svg")).to_be_visible()
+        names = card.locator(".legend bdi").all_text_contents()
         assert names == ["live", "reserved"]
-        expect(card.locator(".annotation-text")).to_have_text("✗ operation 3")
+        expect(card.locator(".flag")).to_have_text("✗ operation 3")
         expect(card.locator("tr.offending")).to_contain_text("b = allocate 100663296")
         point_at_operation(card, 1)
         expect(card.locator("figcaption")).to_have_text(
@@ -68,23 +68,32 @@ def test_growth_is_drawn_for_each_gauge(browser: Browser, leaking: Result, tmp_p
         ):
             figure = figures.nth(number)
             scroll_to(figure)
-            assert figure.locator(".legendtext").all_text_contents() == [name, rate]
-            expect(figure.locator(".annotation-text")).to_have_text(decided)
-            expect(figure.locator(".shapelayer path")).to_have_count(1)
+            assert figure.locator(".legend bdi").all_text_contents() == [name, rate]
+            expect(figure.locator(".band")).to_have_text(decided)
             expect(figure.locator("figcaption")).to_contain_text(f"The growth of {rate} was measured over {decided}.")
         point_at(figures.nth(1), "threads more")
         point_at(figures.nth(0), "KiB more")
 
 
-def test_timelines_wait_until_they_are_looked_at(browser: Browser, tmp_path: Path) -> None:
+def test_cards_wait_until_they_are_opened(browser: Browser, tmp_path: Path) -> None:
     with opened(browser, Report(0, tuple(failed(number) for number in range(30))), tmp_path) as page:
-        page.locator("figure").first.scroll_into_view_if_needed()
-        expect(page.locator("figure[data-drawn]")).to_have_count(1)
+        expect(page.locator("figure[data-awake]")).to_have_count(1)
         last = page.locator(".card").last
         expect(last.locator("noscript")).to_have_count(1)
         press(last.locator("summary").first)
-        last.locator("figure").scroll_into_view_if_needed()
-        expect(page.locator("figure[data-drawn]")).to_have_count(2)
+        expect(page.locator("figure[data-awake]")).to_have_count(2)
+
+
+def test_a_timeline_is_read_out_by_keyboard(browser: Browser, report: Report, tmp_path: Path) -> None:
+    with opened(browser, report, tmp_path) as page:
+        card = page.locator(".card").first
+        scroll_to(card.locator("figure"))
+        card.locator(".canvas").focus()
+        page.keyboard.press("Home")
+        assert card.locator(".legend .then").all_text_contents() == ["64 MiB", "64 MiB"]
+        page.keyboard.press("End")
+        assert card.locator(".legend .then").all_text_contents() == ["0 B", "64 MiB"]
+        expect(card.locator("tr.at")).to_contain_text("b = allocate 100663296")
 
 
 def saying(text: str) -> tuple[Result, Result]:
@@ -119,7 +128,7 @@ def test_hostile_text_is_inert(browser: Browser, tmp_path: Path) -> None:
             card = cards.nth(number)
             growth, timeline = (card.locator(f"figure[data-plot={kind}]") for kind in ("growth", "timeline"))
             scroll_to(growth)
-            named.append(growth.locator(".legendtext").all_text_contents()[0])
+            named.append(growth.locator(".legend bdi").all_text_contents()[0])
             point_at(growth, "more")
             assert growth.locator("svg a").count() == 0
             scroll_to(timeline)
@@ -147,7 +156,7 @@ def test_dark_and_light_are_two_pictures(browser: Browser, report: Report, tmp_p
         ):
             page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
             expect(page.locator("body")).to_have_css("background-color", ground)
-            expect(page.locator("path.js-line").first).to_have_css("stroke", line)
+            expect(page.locator(".live .line").first).to_have_css("stroke", line)
             pictures.append(page.screenshot())
     assert pictures[0] != pictures[1]
     assert min(map(len, pictures)) > 30_000
@@ -158,9 +167,9 @@ def test_on_paper_a_dark_page_is_light(browser: Browser, report: Report, tmp_pat
         scroll_to(page.locator("figure").first)
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         page.emulate_media(media="print")
-        expect(page.locator("path.js-line").first).to_have_css("stroke", "rgb(34, 87, 197)")
+        expect(page.locator(".live .line").first).to_have_css("stroke", "rgb(34, 87, 197)")
         expect(page.locator("h1")).to_have_css("color", "rgb(192, 38, 45)")
         assert visible(page, "#filters") == 0
         page.emulate_media(media="screen")
         page.evaluate("dispatchEvent(new Event('afterprint'))")
-        expect(page.locator("path.js-line").first).to_have_css("stroke", "rgb(130, 173, 255)")
+        expect(page.locator(".live .line").first).to_have_css("stroke", "rgb(130, 173, 255)")

@@ -1,23 +1,19 @@
 """The HTML report: one page that needs no network, no server and no second file.
 
-Libraries, and why these:
+Jinja2 lays the page out. Everything is escaped (``autoescape``), and a missing value is an error. Pictures are inline
+SVG (:mod:`quiesce.reporting.page.picture`) and need no library. What ``quiesce exec`` ran has a page of its own.
 
-- *Jinja2* lays the page out. Everything is escaped (``autoescape``), and a missing value is an error.
-- *Plotly* draws the plots. It zooms, reads out values and saves a picture, all of which a long timeline needs and
-  drawings made beforehand (Matplotlib, Altair with vl-convert) do not do. uPlot is smaller, but it is not on
-  PyPI, and a copy in this repository would be one that nobody updates. Plotly's script is 4.8 MB; packed it adds 2 MB
-  to a page that has a plot and nothing to one that has none, and it is unpacked when the first one is shown.
-
-What ``quiesce exec`` ran has a page of its own, whose pictures are inline SVG and need no library.
-
-A page states a Content-Security-Policy that allows its own scripts by their hashes and nothing from a network:
-what a driver answers would not run even if it were not escaped. Table, findings and operations are plain HTML and are
-there without JavaScript, which adds filters, sorting, plots and copying.
+A page states a Content-Security-Policy that allows its own script by its hash and nothing from a network:
+what a driver answers would not run even if it were not escaped. Table, findings, operations and pictures are plain HTML
+and are there without JavaScript, which adds filters, sorting, copying, and reads out a moment of a plot.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +23,6 @@ from quiesce.files import write_atomically
 from quiesce.model.results import Report, Verdict
 from quiesce.reporting.page.cards import anchors, make_cards
 from quiesce.reporting.page.matrix import SEVERITY, make_matrix
-from quiesce.reporting.page.plot_library import load_plot_library, script_digest
 from quiesce.reporting.page.summary import headline, reasons, vocabulary_of
 from quiesce.reporting.program_page.page import is_of_programs, make_program_page
 from quiesce.reporting.result_lists import count_by_backend, ordered
@@ -39,8 +34,9 @@ if TYPE_CHECKING:
 
 EXTRA: Final = "quiesce[report]"
 """What to install for this report."""
-SCRIPTS: Final = ("page.js", "plots.js", "timelines.js", "growth.js", "report.js")
-"""What the page's own script is made of, in order."""
+SCRIPTS: Final = ("page.js", "plot.js", "card_plots.js", "report.js")
+PROGRAM_SCRIPTS: Final = ("page.js", "plot.js", "program.js")
+"""What a page's script is made of, in order."""
 CHUNK_ROWS: Final = 20
 """Rows of the matrix that the browser lays out together, once one of them comes into sight."""
 _COUNTED: Final = (
@@ -56,9 +52,9 @@ _COUNTED: Final = (
 
 
 def why_unavailable() -> str:
-    """Return one line that says what to install, or '' where the libraries of this report are there."""
-    missing = [name for module, name in (("jinja2", "Jinja2"), ("plotly", "Plotly")) if find_spec(module) is None]
-    return f"report.html was not written: {' and '.join(missing)} missing; pip install '{EXTRA}'" if missing else ""
+    """Return one line that says what to install, or '' where the library of this report is there."""
+    is_there = find_spec("jinja2") is not None
+    return "" if is_there else f"report.html was not written: Jinja2 missing; pip install '{EXTRA}'"
 
 
 def render_html(report: Report) -> str:
@@ -72,8 +68,6 @@ def render_html(report: Report) -> str:
     counts = count_by_backend(results)
     cards = tuple(make_cards(results))
     environment = _environment()
-    script = "".join(_source(environment, name) for name in SCRIPTS)
-    library = load_plot_library() if any(card.has_plot for card in cards) else None
     words = vocabulary_of(results)
     return environment.get_template("report.html.j2").render(
         words=words,
@@ -90,23 +84,28 @@ def render_html(report: Report) -> str:
         run=[(clean_line(key), clean_line(value)) for key, value in words.run(report.run)],
         seed=report.seed,
         rules=words.rules(finding.rule for result in results for finding in result.findings),
-        style=_source(environment, "base.css") + _source(environment, "report.css"),
-        script=script,
-        library=library,
-        script_digests=[script_digest(script), *([library.digest] if library else [])],
+        **_looks(environment, "report.css", SCRIPTS),
     )
 
 
 def _render_program(report: Report) -> str:
     """Return the page of what ``quiesce exec`` ran: its pictures are part of it, and it needs no library for them."""
     environment = _environment()
-    script = "".join(_source(environment, name) for name in ("page.js", "program.js"))
     return environment.get_template("program.html.j2").render(
         page=make_program_page(replace(report, results=tuple(ordered(report.results)))),
-        style=_source(environment, "base.css") + _source(environment, "program.css"),
-        script=script,
-        script_digest=script_digest(script),
+        **_looks(environment, "program.css", PROGRAM_SCRIPTS),
     )
+
+
+def _looks(environment: Environment, style: str, scripts: Iterable[str]) -> dict[str, str]:
+    script = _source(environment, *scripts)
+    digest = script_digest(script)
+    return {"style": _source(environment, "base.css", "plot.css", style), "script": script, "script_digest": digest}
+
+
+def script_digest(script: str) -> str:
+    """Return the hash of an inline script as the policy of a page states it (CSP Level 3, hash-source)."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
 
 
 def write_html(report: Report, path: Path) -> None:
@@ -139,6 +138,6 @@ def _breakable(text: str, length_min: int = 8) -> Markup:
     return Markup("<wbr>").join(map(escape, parts))
 
 
-def _source(environment: Environment, name: str) -> str:
+def _source(environment: Environment, *names: str) -> str:
     assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+    return "".join(environment.loader.get_source(environment, name)[0] for name in names)

@@ -58,7 +58,7 @@ def test_each_gauge_that_grows_has_its_plot(leaking: Result) -> None:
     assert found.readings is not None
     other = replace(found, readings=replace(found.readings, gauge="threads", unit="threads", per_round=1.0))
     (card,) = make_cards([replace(leaking, findings=(found, other, replace(found, readings=None)))])
-    assert card.has_plot
+    assert [finding.picture is None for finding in card.findings] == [False, False, True]
     assert card.gist == "the C heap grows by 1,008 bytes per round; the C heap grows by 1,008 bytes per round"
     assert [finding.plot and unpacked(finding.plot)["gauge"] for finding in card.findings] == [
         "the C heap",
@@ -120,7 +120,8 @@ def test_beyond_the_limit_a_leak_is_told_in_words(
     monkeypatch.setattr(module, "PLOTTED_MAX", 1)
     plain = replace(leaking, findings=(Finding("rule", "this", "that"),))
     first, second, third = make_cards([failing, leaking, plain])
-    assert (first.has_plot, second.has_plot, third.has_plot) == (True, False, False)
+    assert first.picture is not None
+    assert (second.findings[0].picture, third.picture, third.findings[0].picture) == (None, None, None)
     assert "1,008 bytes per round" in second.findings[0].growth
     assert second.note.startswith("The first 1 findings carry plots")
     assert third.note == ""

@@ -7,8 +7,9 @@ import re
 from dataclasses import replace
 
 from quiesce.model.program_run import Event, MemoryHistory, MemorySeries
+from quiesce.reporting.page.picture import HEIGHT, WIDTH
 from quiesce.reporting.page.scale import Axis
-from quiesce.reporting.program_page.memory_plot import HEIGHT, WIDTH, MemoryPlot, Noted, make_memory_plot
+from quiesce.reporting.program_page.memory_plot import MemoryPlot, Noted, make_memory_plot
 
 MIB = 2**20
 HISTORY = MemoryHistory(

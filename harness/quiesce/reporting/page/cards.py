@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +17,8 @@ from quiesce.reporting.glossary import sentence_of
 from quiesce.reporting.leak_checks import leaked_bytes
 from quiesce.reporting.page.excerpt import Excerpt, OperationLine, QuotedSource, make_excerpt, quoted_sources, shorten
 from quiesce.reporting.page.matrix import SEVERITY
-from quiesce.reporting.page.plot_library import pack
-from quiesce.reporting.page.plots import growth_words, make_growth_plot, make_timeline
+from quiesce.reporting.page.picture import Picture
+from quiesce.reporting.page.plots import draw_growth, draw_timeline, growth_words, make_growth_plot, make_timeline
 from quiesce.reporting.record import TIMELINE_VERDICTS
 from quiesce.reporting.result_lists import attempt_note, split_case
 from quiesce.reporting.text import clean_line, place, unsaid_evidence
@@ -31,7 +33,7 @@ EVIDENCE_LENGTH_MAX: Final = 20_000
 class FindingText:
     """One finding in clean words; what is '' is not shown.
 
-    ``growth`` is what its plot shows, in words, and ``plot`` packed JSON for the page.
+    ``growth`` is what its ``picture`` shows, in words, and ``plot`` packed JSON from which a script reads it out.
     """
 
     rule: str
@@ -48,14 +50,16 @@ class FindingText:
     evidence: str
     sources: tuple[QuotedSource, ...]
     growth: str
+    picture: Picture | None
     plot: str
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One result. ``rules`` are those it broke and how often; ``timeline`` is packed JSON for the page, or ''.
+    """One result. ``rules`` are those it broke and how often.
 
-    ``gist`` says what grows, where readings show it, and ``note`` why operations or plots are missing.
+    ``gist`` says what grows, where readings show it, and ``note`` why operations or plots are missing. ``timeline`` is
+    packed JSON from which a script reads out the ``picture``, or ''.
     """
 
     anchor: str
@@ -75,13 +79,9 @@ class Card:
     rules: tuple[tuple[str, int], ...]
     findings: tuple[FindingText, ...]
     excerpt: Excerpt | None
+    picture: Picture | None
     timeline: str
     note: str
-
-    @property
-    def has_plot(self) -> bool:
-        """Whether there is anything to draw."""
-        return bool(self.timeline) or any(finding.plot for finding in self.findings)
 
 
 def needs_card(result: Result) -> bool:
@@ -116,14 +116,15 @@ def _has_timeline(result: Result) -> bool:
 
 
 def _card(anchor: str, result: Result, is_whole: bool) -> Card:
-    excerpt, timeline, note = None, "", ""
+    excerpt, timeline, note = None, None, ""
     if not is_whole:
         note = f"The first {PLOTTED_MAX} findings carry plots and operations here; report.json holds those of all."
     elif not _has_timeline(result):
         note = "None was recorded." if result.operations else ""
     else:
         excerpt = make_excerpt(result.timeline, result.findings, result.operations)
-        timeline = _timeline(result, excerpt)
+        listed = [line.index for line in excerpt.lines if isinstance(line, OperationLine)]
+        timeline = make_timeline(result.timeline, result.findings, listed)
         note = "" if timeline else "Nobody counts bytes on this backend, so there is no timeline."
     topic, name = map(clean_line, split_case(result.case))
     return Card(
@@ -144,19 +145,19 @@ def _card(anchor: str, result: Result, is_whole: bool) -> Card:
         rules=tuple(Counter(clean_line(finding.rule) for finding in result.findings).items()),
         findings=tuple(_finding(result, finding, is_whole) for finding in result.findings),
         excerpt=excerpt,
-        timeline=timeline,
+        picture=None if timeline is None else draw_timeline(timeline),
+        timeline="" if timeline is None else _packed(timeline.as_json()),
         note=note,
     )
 
 
-def _timeline(result: Result, excerpt: Excerpt) -> str:
-    listed = [line.index for line in excerpt.lines if isinstance(line, OperationLine)]
-    timeline = make_timeline(result.timeline, result.findings, listed)
-    return "" if timeline is None else _packed(timeline.as_json())
-
-
 def _packed(plot: Mapping[str, Any]) -> str:
-    return pack(json.dumps(plot, sort_keys=True, separators=(",", ":")))
+    """Return values that only a script reads, small and without a character that could end an element.
+
+    It is compressed (RFC 1950) and in base64, for ``atob`` and ``DecompressionStream("deflate")``.
+    """
+    text = json.dumps(plot, sort_keys=True, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode("utf-8"), level=9)).decode("ascii")
 
 
 def _kind(kind: str) -> str:
@@ -167,6 +168,7 @@ def _kind(kind: str) -> str:
 
 def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
     index, readings = finding.operation_index, finding.readings
+    plot = None if readings is None or not is_plotted else make_growth_plot(readings)
     evidence = "\n".join(unsaid_evidence(finding))
     if len(evidence) > EVIDENCE_LENGTH_MAX:
         evidence = f"… (report.json holds all of it)\n{evidence[-EVIDENCE_LENGTH_MAX:]}"
@@ -185,5 +187,6 @@ def _finding(result: Result, finding: Finding, is_plotted: bool) -> FindingText:
         evidence=evidence,
         sources=quoted_sources(finding),
         growth="" if readings is None else growth_words(readings),
-        plot="" if readings is None or not is_plotted else _packed(make_growth_plot(readings).as_json()),
+        picture=None if plot is None else draw_growth(plot),
+        plot="" if plot is None else _packed(plot.as_json()),
     )

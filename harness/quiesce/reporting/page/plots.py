@@ -11,7 +11,8 @@ from quiesce.model.findings import Finding, RoundReadings
 from quiesce.model.results import Sample
 from quiesce.model.wording import bytes_in_words, singular
 from quiesce.reporting.page.excerpt import READINGS, read_gauges, shorten
-from quiesce.reporting.page.scale import bounded, byte_ticks, count_ticks, extremes
+from quiesce.reporting.page.picture import WIDTH, Band, Curve, Heights, Marker, Picture, area, column, steps
+from quiesce.reporting.page.scale import Axis, bounded, byte_ticks, count_ticks, extremes, format_bytes
 from quiesce.reporting.result_lists import shorten_middle
 from quiesce.reporting.text import clean_line, rate
 
@@ -20,7 +21,7 @@ from quiesce.reporting.text import clean_line, rate
 class Timeline:
     """``series`` maps a gauge that was read to its values over ``operations``, None where it was not.
 
-    ``texts`` are the words for those that do not stand beside the timeline as text. ``offending`` are the operations
+    ``texts`` are the words for those that do not stand next to the timeline as text. ``offending`` are the operations
     that broke a rule; ``closing`` is where the sequence was closed if that is where something was found. ``ticks`` are
     the lines of the scale: bytes, and the words for them.
     """
@@ -40,7 +41,6 @@ class Timeline:
             "operations": self.operations,
             "series": [{"gauge": gauge, "values": values} for gauge, values in self.series],
             "texts": dict(self.texts),
-            "ticks": self.ticks,
         }
 
 
@@ -67,6 +67,39 @@ def make_timeline(samples: Sequence[Sample], findings: Sequence[Finding], listed
     )
 
 
+def draw_timeline(timeline: Timeline) -> Picture:
+    """Return its picture: each gauge holds its value until the next operation; what broke a rule is marked."""
+    marks = {index: f"operation {index}" for index in timeline.offending}
+    if timeline.closing is not None:
+        marks[timeline.closing] = "closing"
+    first, last = (bounded(end(timeline.operations[0], timeline.operations[-1], *marks)) for end in (min, max))
+    axis = Axis(first, last - first + 1)
+    scale = Heights(timeline.ticks)
+    columns = [column(axis, bounded(index)) for index in timeline.operations]
+    end = WIDTH if timeline.closing is None else column(axis, bounded(timeline.closing))
+    words = f"Bytes after each operation: {', '.join(gauge for gauge, _ in timeline.series)}."
+    broken = f" Marked: {', '.join(list(marks.values())[:LABELLED_MAX])}." if marks else ""
+    return Picture(
+        sentence=words + broken,
+        curves=tuple(_gauge_curve(gauge, values, columns, scale, end) for gauge, values in timeline.series),
+        x_name="operation",
+        axis=axis,
+        y_ticks=scale.y_ticks(),
+        marks=tuple(
+            Marker(axis.percent(bounded(index)), f"✗ {text}" if number < LABELLED_MAX else "", f"{text} broke a rule")
+            for number, (index, text) in enumerate(marks.items())
+        ),
+    )
+
+
+def _gauge_curve(gauge: str, values: Sequence[int | None], columns: Sequence[int], scale: Heights, end: int) -> Curve:
+    heights = [None if value is None else scale.unit(value) for value in values]
+    read = [value for value in values if value is not None]
+    title = f"{gauge}: at most {format_bytes(max(read))}, in the end {format_bytes(read[-1])}"
+    below = area(columns, [scale.unit(0)] * len(columns), heights, end) if gauge == FILLED else ""
+    return Curve(gauge, gauge, title, line=steps(columns, heights, end), area=below)
+
+
 def _text(sample: Sample) -> str:
     line = "" if sample.line is None else f" (line {sample.line})"
     return f"operation {sample.operation_index}{line}: {shorten(sample.request)} → {shorten(sample.outcome)}"
@@ -85,6 +118,10 @@ def _thin(samples: Sequence[Sample], gauges: Iterable[str], wanted: set[int]) ->
     return [samples[position] for position in sorted(positions)]
 
 
+FILLED: Final = "live"
+"""The gauge whose area is filled."""
+LABELLED_MAX: Final = 6
+"""So many marks have their words next to them; all say them where they are pointed at."""
 NAME_LENGTH_MAX: Final = 40
 UNIT_LENGTH_MAX: Final = 20
 """Characters of a gauge's name and of its unit that a plot shows; a test may name its own."""
@@ -108,15 +145,7 @@ class GrowthPlot:
 
     def as_json(self) -> dict[str, Any]:
         """Return what the page's script reads."""
-        return {
-            "gauge": self.gauge,
-            "grown": self.grown,
-            "rate": self.rate,
-            "rounds": self.rounds,
-            "slope": self.slope,
-            "ticks": self.ticks,
-            "unit": self.unit,
-        }
+        return {"gauge": self.gauge, "grown": self.grown, "rounds": self.rounds, "unit": self.unit}
 
 
 def make_growth_plot(readings: RoundReadings) -> GrowthPlot:
@@ -141,6 +170,37 @@ def make_growth_plot(readings: RoundReadings) -> GrowthPlot:
 
 def _point(readings: RoundReadings, height: float, index: int) -> tuple[int, float]:
     return readings.first_round + index, round(height + readings.per_round * index, 3)
+
+
+def draw_growth(plot: GrowthPlot) -> Picture:
+    """Return its picture: the readings as steps, the rounds over which growth was measured, and how steep it is."""
+    first, last = plot.rounds[0], plot.rounds[-1]
+    axis = Axis(first, last - first + 1)
+    scale = Heights(plot.ticks)
+    columns = [column(axis, number) for number in plot.rounds]
+    heights = [scale.unit(value) for value in plot.grown]
+    (start, low), (end, high) = plot.slope
+    slope = f"M{column(axis, start)} {scale.unit(low)}L{column(axis, end)} {scale.unit(high)}"
+    measured = f"rounds {start} to {end}"
+    left, right = axis.percent(start), axis.percent(end)
+    return Picture(
+        sentence=f"{plot.gauge} after each round, as much as it is above round {first}; {plot.rate} over {measured}.",
+        curves=(
+            Curve(
+                plot.gauge,
+                "grown",
+                f"{plot.gauge} after each round",
+                line=steps(columns, heights),
+                area=area(columns, [scale.unit(0)] * len(columns), heights),
+            ),
+            Curve(plot.rate, "slope", f"{plot.rate}, measured over {measured}", line=slope),
+        ),
+        x_name="round",
+        axis=axis,
+        y_name=f"{'' if plot.unit == 'bytes' else f'{plot.unit} '}more than after round {first}",
+        y_ticks=scale.y_ticks(),
+        bands=(Band(left, round(right - left, 2), measured),),
+    )
 
 
 def growth_words(readings: RoundReadings) -> str:

@@ -1,4 +1,4 @@
-"""Memory over time as a stacked step plot: paths of an inline SVG, and the words beside it."""
+"""Memory over time as a stacked step plot, and the words next to it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import Final
 from quiesce.model.program_run import OTHER, Event, MemoryHistory, MemorySeries
 from quiesce.model.wording import bytes_in_words
 from quiesce.reporting.page.excerpt import shorten
-from quiesce.reporting.page.scale import Axis, Tick, bounded, byte_ticks
+from quiesce.reporting.page.picture import Curve, Heights, Marker, Picture, area, column
+from quiesce.reporting.page.scale import Axis, bounded, byte_ticks
 from quiesce.reporting.program_page.wording import kind_of
 
-WIDTH: Final = 2000
-HEIGHT: Final = 500
-"""The units of a path. They are stretched to what the page has room for; lines keep their width."""
 MARKER_PERCENT: Final = 2.4
 """Findings that are nearer to each other share a marker."""
 
@@ -32,15 +30,10 @@ class Layer:
     at_end: str
     allocations: int
 
-
-@dataclass(frozen=True, slots=True)
-class Marker:
-    """Something on the axis. ``href`` leads to what it stands for, or is ''."""
-
-    percent: float
-    text: str
-    title: str
-    href: str = ""
+    @property
+    def style(self) -> str:
+        """The class that gives it its colour."""
+        return "cother" if self.colour is None else f"c{self.colour}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +50,8 @@ class Noted:
 class MemoryPlot:
     """The plot. ``values`` is JSON for the page's script, which reads out a moment."""
 
+    picture: Picture
     layers: tuple[Layer, ...]
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
     findings: tuple[Marker, ...]
     refused: tuple[Marker, ...]
     refused_count: int
@@ -67,7 +59,6 @@ class MemoryPlot:
     marks_count: int
     peak: str
     peak_call: int
-    sentence: str
     values: str
 
 
@@ -75,19 +66,22 @@ def make_memory_plot(memory: MemoryHistory, axis: Axis, devices: int, noted: Ite
     """Return the plot, or None where nothing was allocated."""
     if not memory.moments:
         return None
-    stacked = list(_stacked(memory.series))
-    ticks = byte_ticks([0, bounded(memory.peak_bytes)])
-    top = max(1, ticks[-1][0])
-    columns = [_unit(axis.part(moment), WIDTH) for moment in memory.moments]
+    scale = Heights(byte_ticks([0, bounded(memory.peak_bytes)]))
+    columns = [column(axis, moment) for moment in memory.moments]
     layers = tuple(
-        _layer(series, lower, upper, columns, top, colour, devices)
-        for colour, (series, (lower, upper)) in enumerate(zip(memory.series, stacked, strict=True))
+        _layer(series, area(columns, [*map(scale.unit, lower)], [*map(scale.unit, upper)]), colour, devices)
+        for colour, (series, (lower, upper)) in enumerate(zip(memory.series, _stacked(memory.series), strict=True))
     )
     peak = bytes_in_words(memory.peak_bytes)
     return MemoryPlot(
+        picture=Picture(
+            sentence=_sentence(layers, peak, memory.peak_call),
+            curves=tuple(_curve(layer) for layer in layers),
+            x_name="calls",
+            axis=axis,
+            y_ticks=scale.y_ticks(),
+        ),
         layers=layers,
-        x_ticks=axis.ticks(),
-        y_ticks=tuple(Tick(round(100 - 100 * line / top, 2), text) for line, text in ticks if line >= 0),
         findings=_grouped(noted, axis),
         refused=_events(memory.refused, axis, "refused: "),
         refused_count=memory.refused_count,
@@ -95,7 +89,6 @@ def make_memory_plot(memory: MemoryHistory, axis: Axis, devices: int, noted: Ite
         marks_count=memory.marks_count,
         peak=peak,
         peak_call=memory.peak_call,
-        sentence=_sentence(layers, peak, memory.peak_call),
         values=_values(memory, axis),
     )
 
@@ -109,15 +102,7 @@ def _stacked(series: Sequence[MemorySeries]) -> Iterable[tuple[list[int], list[i
         lower = upper
 
 
-def _layer(
-    series: MemorySeries,
-    lower: Sequence[int],
-    upper: Sequence[int],
-    columns: Sequence[int],
-    top: int,
-    colour: int,
-    devices: int,
-) -> Layer:
+def _layer(series: MemorySeries, path: str, colour: int, devices: int) -> Layer:
     name = (
         "all other memory"
         if series.kind == OTHER
@@ -126,42 +111,20 @@ def _layer(
     return Layer(
         name=name[:1].upper() + name[1:],
         colour=None if series.kind == OTHER else colour,
-        path=_path(columns, lower, upper, top),
+        path=path,
         peak=bytes_in_words(series.peak_bytes),
         at_end=bytes_in_words(series.bytes[-1]),
         allocations=series.allocations,
     )
 
 
-def _path(columns: Sequence[int], lower: Sequence[int], upper: Sequence[int], top: int) -> str:
-    """Return an area that each moment begins with its column: along its upper edge, and back along the lower one."""
-    above = [HEIGHT - _unit(value / top, HEIGHT) for value in upper]
-    below = [HEIGHT - _unit(value / top, HEIGHT) for value in lower]
-    ends = [*columns[1:], WIDTH]
-    words = [f"M{columns[0]} {below[0]}"]
-    words += (f"V{height}H{end}" for height, end in zip(above, ends, strict=True))
-    words += (f"V{height}H{column}" for column, height in zip(reversed(columns), reversed(below), strict=True))
-    return _without_detours(words) + "Z"
-
-
-def _without_detours(words: Sequence[str]) -> str:
-    """Leave out steps to where the path is already, which most moments of most series have."""
-    kept = [words[0]]
-    height = words[0].split(" ")[1]
-    for word in words[1:]:
-        vertical, _, horizontal = word[1:].partition("H")
-        if vertical != height:
-            kept.append(word)
-        elif "H" in kept[-1]:
-            kept[-1] = f"{kept[-1].rpartition('H')[0]}H{horizontal}"
-        else:
-            kept.append(f"H{horizontal}")
-        height = vertical
-    return "".join(kept)
-
-
-def _unit(part: float, units: int) -> int:
-    return round(part * units)
+def _curve(layer: Layer) -> Curve:
+    return Curve(
+        name=layer.name,
+        style=layer.style,
+        title=f"{layer.name}: peak {layer.peak}, at the end {layer.at_end}",
+        area=layer.path,
+    )
 
 
 def _grouped(noted: Iterable[Noted], axis: Axis) -> tuple[Marker, ...]:

@@ -32,7 +32,6 @@ const all = (selector, within = document) => Array.from(within.querySelectorAll(
 
   function setTheme(name) {
     if (name) root.dataset.theme = name; else delete root.dataset.theme;
-    document.dispatchEvent(new Event("recolour"));
   }
   button.addEventListener("click", () => {
     theme = (theme + 1) % THEMES.length;
@@ -41,7 +40,6 @@ const all = (selector, within = document) => Array.from(within.querySelectorAll(
     button.setAttribute("aria-label", `Colours: ${meaning}`);
     setTheme(name);
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("recolour")));
   addEventListener("beforeprint", () => { beforePrint = THEMES[theme][0]; setTheme("light"); });
   addEventListener("afterprint", () => { setTheme(beforePrint); });
 })();

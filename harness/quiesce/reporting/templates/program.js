@@ -1,44 +1,17 @@
 // What the page of a program can do beyond being read: read out a moment of the plot, and walk through the flame graph.
 (() => {
-  function inBytes(bytes) {
-    const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let power = 0;
-    while (power < units.length - 1 && Math.abs(bytes) >= 1024 ** (power + 1)) power += 1;
-    return `${Number((bytes / 1024 ** power).toFixed(2))} ${units[power]}`;
-  }
-
   // -- memory over time ------------------------------------------------------------------------------------------
 
-  function explore(figure) {
-    const { first, count, moments, series } = JSON.parse(find("script", figure).textContent);
-    const canvas = find(".canvas", figure), cursor = find(".cursor", figure), readout = find("[data-readout]", figure);
-    const cells = all("td.then", figure);  // the rows stand from the top of the stack to its bottom
-    let at = -1;
-    canvas.tabIndex = 0;
-    canvas.setAttribute("role", "group");
-    canvas.setAttribute("aria-label", "Memory over time; arrow keys move from moment to moment");
+  const inBytes = (bytes) => plots.inBytes(bytes, "bytes");
 
-    function show(index) {
-      at = Math.max(0, Math.min(moments.length - 1, index));
-      cursor.hidden = false;
-      figure.classList.add("reading");
-      cursor.style.left = `${100 * (moments[at] - first + 0.5) / count}%`;
-      const total = series.reduce((sum, values) => sum + values[at], 0);
-      readout.textContent = `After call ${moments[at].toLocaleString("en")}: ${inBytes(total)} in all.`;
-      cells.forEach((cell, row) => { cell.textContent = inBytes(series[series.length - 1 - row][at]); });
-    }
-    canvas.addEventListener("pointermove", (event) => {
-      const box = canvas.getBoundingClientRect();
-      const call = first - 0.5 + count * (event.clientX - box.left) / box.width;
-      let index = moments.findIndex((moment) => moment > call);
-      if (index < 0) index = moments.length;
-      show(index - 1);
-    });
-    canvas.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: moments.length - 1 }[event.key];
-      if (step === undefined || event.target !== canvas) return;
-      event.preventDefault();
-      show(step);
+  function explore(figure) {
+    const data = JSON.parse(find("script", figure).textContent);
+    const readout = find("[data-readout]", figure);
+    const cells = all("td.then", figure);  // the rows stand from the top of the stack to its bottom
+    plots.explore(figure, data, "Memory over time", (at) => {
+      const total = data.series.reduce((sum, values) => sum + values[at], 0);
+      readout.textContent = `After call ${data.moments[at].toLocaleString("en")}: ${inBytes(total)} in all.`;
+      cells.forEach((cell, row) => { cell.textContent = inBytes(data.series[data.series.length - 1 - row][at]); });
     });
   }
   for (const figure of all("[data-memory]")) explore(figure);

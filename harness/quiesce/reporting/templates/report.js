@@ -1,7 +1,6 @@
-// What the page can do beyond being read: filters, sorting, opening. page.js and plots.js stand before it.
+// What the page can do beyond being read: filters, sorting, opening. page.js, plot.js and card_plots.js stand before it.
 (() => {
   const root = document.documentElement;
-  document.addEventListener("recolour", plots.redraw);
 
   // -- filters ---------------------------------------------------------------------------------------------------
 
@@ -149,7 +148,7 @@
     const inside = document.createElement("template");
     inside.innerHTML = packed.textContent;
     packed.replaceWith(inside.content);
-    for (const figure of all("figure[data-plot]", card)) plots.observe(figure);
+    for (const figure of all("figure[data-plot]", card)) cardPlots.wake(figure);
   }
   document.addEventListener("toggle", (event) => {
     if (event.target.open && event.target.matches(".card")) unpack(event.target);
