@@ -18,8 +18,9 @@ from typing import Any, Final, TypeAlias
 
 from quiesce.backends.cupy.ledger import Cupy, CupyLedger
 from quiesce.backends.cupy.pools import PinnedPool
-from quiesce.backends.cupy.streams import Refused, Stream, Streams, Unsupportable
+from quiesce.backends.cupy.streams import Stream, Streams, Unsupportable
 from quiesce.backends.cupy.versions import ALIGNMENT_BYTES
+from quiesce.backends.gated_streams import Refused
 from quiesce.model.operations import MemoryKind
 from quiesce.model.outcomes import INVALID_VALUE
 

@@ -3,34 +3,25 @@
 CuPy reaches the current stream as a Python object and calls its methods, also for what it does for itself: ``asarray``
 records the event behind which a pinned buffer is kept. So a subclass that is current sees all of it.
 
-Every stream carries the closed gates that its work waits for, handed on along each edge from stream to stream; whoever
-waits opens exactly those. What waits although nothing says so (a runtime that shares its queues, an allocation) is
+What waits for a closed gate although nothing says so (a runtime that shares its queues, an allocation) is
 not left to hang: see :meth:`Streams.guarded`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from quiesce.backends.cupy.ledger import NOT_READY, Cupy, CupyLedger
 from quiesce.backends.cupy.stalls import Gate, Gatekeeper
+from quiesce.backends.gated_streams import GatedEvent, GatedStream, StreamTable
 from quiesce.model.observations import DEFAULT_STREAM, HandleKind, default_stream_of
-from quiesce.model.outcomes import INVALID_HANDLE, INVALID_VALUE
 
 _PATIENCE_SECONDS: Final = 5.0
 """How long a call may take while a stream is stalled before it is taken to wait for it. No verdict depends on this."""
-
-
-class Refused(Exception):
-    """The sequence asked for something that is refused with ``code`` before CuPy is touched."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 class Unsupportable(Exception):
@@ -38,58 +29,35 @@ class Unsupportable(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
-    """One stream of a device; ``handle`` is CuPy's object, or None once it is destroyed."""
+class Stream(GatedStream[Gate]):
+    """One stream of a device."""
 
-    name: str
     device: int
-    handle: Any
     nonblocking: bool = False
-    gates: set[Gate] = field(default_factory=set)
-    stalls: list[Gate] = field(default_factory=list)
-
-    def require(self) -> Any:
-        """Return CuPy's object. Raises :class:`Refused` where the stream was destroyed."""
-        if self.handle is None:
-            raise Refused(INVALID_HANDLE)
-        return self.handle
-
-    def pending(self) -> frozenset[Gate]:
-        """Return the closed gates that work enqueued so far waits for."""
-        self.gates = {gate for gate in self.gates if gate.closed}
-        return frozenset(self.gates)
 
 
 @dataclass(slots=True, eq=False)
-class Event:
-    """One event; ``gates`` are those that its last record waits for."""
+class Event(GatedEvent[Gate]):
+    """One event of a device."""
 
     device: int
-    handle: Any
-    gates: frozenset[Gate] = frozenset()
-
-    def pending(self) -> frozenset[Gate]:
-        """Return the closed gates that the last record waits for."""
-        return frozenset(gate for gate in self.gates if gate.closed)
 
 
-class Streams:
-    """All streams and events of one context, by slot. A slot that names a destroyed one holds it, dead, or None."""
+class Streams(StreamTable[Stream, Event, Gate]):
+    """All streams and events of one context, by slot."""
 
     def __init__(self, cupy: Cupy, devices: int, ledger: CupyLedger, gatekeeper: Gatekeeper | None) -> None:
+        super().__init__()
         self._cupy = cupy
         self._ledger = ledger
         self._gatekeeper = gatekeeper
         self._make_event = _seen_events(cupy, ledger)
         self._make_stream = _seen_streams(cupy, ledger, self._make_event)
-        self._streams: dict[str, Stream] = {}
-        self._events: dict[str, Event | None] = {}
-        self._stalls: set[Gate] = set()
         self._orphaned: set[Gate] = set()
         self.capturing: set[Stream] = set()
         """The streams that a capture began on."""
         self.defaults = [
-            Stream(DEFAULT_STREAM, device, self._make_stream(default_stream_of(device), null=True))
+            Stream(DEFAULT_STREAM, self._make_stream(default_stream_of(device), null=True), device)
             for device in range(devices)
         ]
 
@@ -102,28 +70,11 @@ class Streams:
 
     def find(self, slot: str | None, device: int) -> Stream:
         """Return a living stream; None is the default stream of ``device``. Raises :class:`Refused`."""
-        if slot is None:
-            return self.defaults[device]
-        if slot not in self._streams:
-            raise Refused(INVALID_VALUE)
-        self._streams[slot].require()
-        return self._streams[slot]
-
-    def find_event(self, slot: str) -> Event:
-        """Return a living event. Raises :class:`Refused`."""
-        if slot not in self._events:
-            raise Refused(INVALID_VALUE)
-        event = self._events[slot]
-        if event is None:
-            raise Refused(INVALID_HANDLE)
-        return event
+        return self.defaults[device] if slot is None else self._find(slot)
 
     def create(self, slot: str, device: int, *, nonblocking: bool) -> None:
         """Create a stream; a slot that names a living one is refused."""
-        if slot in self._streams and self._streams[slot].handle is not None:
-            raise Refused(INVALID_VALUE)
-        handle = self._make_stream(slot, non_blocking=nonblocking)
-        self._streams[slot] = Stream(slot, device, handle, nonblocking)
+        self._add(slot, lambda: Stream(slot, self._make_stream(slot, non_blocking=nonblocking), device, nonblocking))
 
     def destroy(self, stream: Stream) -> None:
         """Destroy the handle; pending work completes all the same, and the default stream still waits for it.
@@ -143,14 +94,12 @@ class Streams:
 
     def create_event(self, slot: str, device: int) -> None:
         """Create an event; a slot that names a living one is refused."""
-        if self._events.get(slot) is not None:
-            raise Refused(INVALID_VALUE)
-        self._events[slot] = Event(device, self._make_event(slot))
+        self._add_event(slot, lambda: Event(self._make_event(slot), device))
 
     def destroy_event(self, slot: str) -> None:
         """Destroy an event; waits that were enqueued for it hold on."""
         self.find_event(slot).handle.destroy()
-        self._events[slot] = None
+        super().destroy_event(slot)
 
     # -- order -----------------------------------------------------------------------------------------------------
 
@@ -166,7 +115,7 @@ class Streams:
     def mark(self, stream: Stream) -> Event:
         """Return an event of the backend's own, recorded behind the work of ``stream`` so far."""
         self.follow_default(stream)
-        return Event(stream.device, stream.require().record(), stream.pending())
+        return Event(stream.require().record(), stream.device, gates=stream.pending())
 
     def record(self, event: Event, stream: Stream) -> None:
         """Record an event behind the work of ``stream``."""
@@ -210,19 +159,7 @@ class Streams:
             gate = gatekeeper.close_before(stream.require().ptr)
         except OSError as error:
             raise Unsupportable(str(error)) from error
-        self._stalls.add(gate)
-        stream.gates.add(gate)
-        stream.stalls.append(gate)
-
-    def release(self, stream: Stream) -> None:
-        """End every stall of ``stream``."""
-        self._open(stream.stalls)
-        stream.stalls.clear()
-
-    def _open(self, gates: Iterable[Gate]) -> None:
-        for gate in tuple(gates):
-            gate.open()
-            self._stalls.discard(gate)
+        self._hold(stream, gate)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -230,10 +167,10 @@ class Streams:
 
         Raises :class:`Unsupportable` where that happened and cannot be told, because a stream is being captured.
         """
-        if not self._stalls:
+        if not self._closed_gates:
             yield
             return
-        gates = tuple(self._stalls)
+        gates = tuple(self._closed_gates)
 
         def open_gates() -> None:
             for gate in gates:
@@ -247,7 +184,7 @@ class Streams:
         finally:
             timer.cancel()
             timer.join()
-        if any(gate in self._stalls and not gate.closed for gate in gates):
+        if any(gate in self._closed_gates and not gate.closed for gate in gates):
             if self.capturing:
                 raise Unsupportable("the runtime waited for a stalled stream while another was being captured")
             self.end_all()
@@ -255,18 +192,18 @@ class Streams:
     @property
     def is_stalled(self) -> bool:
         """Whether some stream is held back."""
-        return bool(self._stalls)
+        return bool(self._closed_gates)
 
     def end_all(self) -> None:
         """End every stall, and wait for what it held back: the host is about to call what may wait anyway.
 
         While a stream is being captured nobody may wait; then the stalls stay, and the context refuses what would wait.
         """
-        if self._stalls and not self.capturing:
+        if self._closed_gates and not self.capturing:
             self._finish_everything()
 
     def _finish_everything(self) -> None:
-        self._open(self._stalls)
+        self._open(self._closed_gates)
         for device in range(len(self.defaults)):
             with self._cupy.cuda.Device(device):
                 self._cupy.cuda.runtime.deviceSynchronize()

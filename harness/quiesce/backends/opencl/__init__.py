@@ -17,9 +17,10 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Final
 
+from quiesce.backends.gated_streams import Refused
 from quiesce.backends.opencl.ledger import OpenClLedger
 from quiesce.backends.opencl.memory import ALIGNMENT_BYTES, Memory
-from quiesce.backends.opencl.streams import Refused, Streams
+from quiesce.backends.opencl.streams import Streams
 from quiesce.model import operations as ops
 from quiesce.model.backend import Capability, Closing, Description, DeviceProfile, Promise, Reply
 from quiesce.model.errors import BackendUnavailable

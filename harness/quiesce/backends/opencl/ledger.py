@@ -245,7 +245,7 @@ class OpenClLedger:
         for handle in waits:
             if handle in self._event_names and not self._streams.is_gate(handle):
                 self._log.append(EventWaited(self._event_names[handle], stream.name))
-        if event is not None and stream.queue is not None:
+        if event is not None and stream.handle is not None:
             self._records += 1
             self._event_names[event] = self._last_records[queue] = f"internal:{self._records}"
             self._log.append(EventRecorded(self._event_names[event], stream.name))
@@ -261,8 +261,8 @@ class OpenClLedger:
     def note_host_free(self, address: int, size_bytes: int, uses: Iterable[Event]) -> None:
         """Enter that the system gets pageable memory back: the host has waited for its last ``uses``."""
         for use in uses:
-            if use.marker is not None:
-                self._log.append(EventCompleted(self._event_names[use.marker.int_ptr]))
+            if use.handle is not None:
+                self._log.append(EventCompleted(self._event_names[use.handle.int_ptr]))
         self._log.append(BackingFreed(address, size_bytes, MemoryKind.PAGEABLE))
 
     # -- what is seen ----------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from quiesce.backends.gated_streams import Refused
 from quiesce.backends.opencl.ledger import OpenClLedger
-from quiesce.backends.opencl.streams import Event, Refused, Stream, Streams
+from quiesce.backends.opencl.streams import Event, Stream, Streams
 from quiesce.model.outcomes import INVALID_HANDLE, INVALID_VALUE
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class Memory:
 
     def _order_free(self, block: DeviceBlock, stream: Stream) -> None:
         """Bind a block to the stream that frees it, behind every use; a dead stream leaves that to the default one."""
-        if stream.queue is None and block.users - {stream}:
+        if stream.handle is None and block.users - {stream}:
             stream = self._streams.default
         if stream is not block.stream:
             block.pooled.bind_to_queue(stream.require())
