@@ -6,7 +6,7 @@ import pytest
 
 from quiesce.allocators.cases.parser import parse_text
 from quiesce.allocators.execution import run_case
-from quiesce.allocators.oracle.permitted import ANY, ANYTHING, MEMORY, REFUSED, SUCCESS, Permitted, only
+from quiesce.allocators.oracle.permits import ANY, ANYTHING, MEMORY, REFUSED, SUCCESS, Permitted, only
 from quiesce.allocators.oracle.rules.answers import judge_answer, judge_expectation
 from quiesce.backends.reference import faulty
 from quiesce.model import operations as ops

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias, get_args
 
-from quiesce.allocators.oracle import observation_effects, permits_memory, permits_order
+from quiesce.allocators.oracle import observation_effects
 from quiesce.allocators.oracle.change import Change
 from quiesce.allocators.oracle.facts import RUNTIME
 from quiesce.allocators.oracle.model import Model
-from quiesce.allocators.oracle.permitted import ANY, ANYTHING, MEMORY, SUCCESS, Permitted
+from quiesce.allocators.oracle.permits import ANY, ANYTHING, MEMORY, PERMITS, SUCCESS, Permitted
 from quiesce.allocators.oracle.rule import Rule
 from quiesce.allocators.oracle.rules import AFTER_THE_ANSWER, BEFORE_THE_ANSWER
 from quiesce.allocators.oracle.rules.answers import judge_answer
@@ -22,9 +22,6 @@ from quiesce.model.gauges import Readings
 from quiesce.model.observations import Observation
 from quiesce.model.operations import Mark, Operation, Slot
 from quiesce.model.outcomes import Done, Unsupported
-
-_PERMITS: Final = {**permits_memory.PERMITS, **permits_order.PERMITS}
-"""What is not among them is served whenever it is asked for."""
 
 _CALLS_NOTHING_BELOW: Final = (
     ops.QueryStream,
@@ -88,7 +85,7 @@ def permits(model: Model, operation: Operation) -> Permitted:
     """Return the permitted outcomes of ``operation``, before it is applied."""
     if model.doubtful and not model.doubtful.isdisjoint(_named(operation)):
         return ANYTHING
-    permit = _PERMITS.get(type(operation))
+    permit = PERMITS.get(type(operation))
     permitted = SUCCESS if permit is None else permit(model, operation)
     if model.kinds_used and isinstance(operation, _MAY_NEED_MEMORY):
         # The sequence may have left too little, which may come out before what else is wrong with the request.

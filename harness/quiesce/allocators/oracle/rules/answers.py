@@ -8,7 +8,7 @@ from typing import Final
 from quiesce.allocators.oracle.change import Change
 from quiesce.allocators.oracle.footprints import certain_room, shared_chunks, worst_footprint
 from quiesce.allocators.oracle.model import Model
-from quiesce.allocators.oracle.permitted import Permitted
+from quiesce.allocators.oracle.permits import Permitted
 from quiesce.allocators.oracle.rule import MAKING_BLOCKS, Rule, found
 from quiesce.model import operations as ops
 from quiesce.model.backend import Capability, Promise

@@ -6,25 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from quiesce.allocators.reference.museum import (
-    counting,
-    graphs,
-    launching,
-    lifecycles,
-    pinned,
-    pools,
-    reuse,
-    streaming,
-    tapes,
-)
+from quiesce.allocators.reference.museum import pinned, pools, runtimes, streaming, tapes
 from quiesce.allocators.reference.world import Fault
 
 FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
-    {
-        fault.name: fault
-        for room in (pools, reuse, counting, streaming, graphs, launching, pinned, tapes, lifecycles)
-        for fault in room.FAULTS
-    }
+    {fault.name: fault for room in (pools, streaming, runtimes, pinned, tapes) for fault in room.FAULTS}
 )
 """Every fault by the name that cases cite."""
 
