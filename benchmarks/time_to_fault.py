@@ -6,7 +6,8 @@ seeds; a seed that finds nothing counts as the limit. Faults are in two halves b
 the generator looks at the half ``seen`` alone, and ``held out`` says whether the change holds for other faults too.
 
 ``--generation COMMIT`` takes the generator of another commit of this repository, and today's rules, so that the two
-differ in nothing but the sequences. ``--backend`` adds faulty allocators that are not in the repository.
+differ in nothing but the sequences; that commit's package runs in a process of its own (``older_generator.py``), so it
+may have other modules. ``--backend`` adds faulty allocators that are not in the repository.
 """
 
 from __future__ import annotations
@@ -23,19 +24,22 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import quiesce.allocators.generation
+from quiesce.allocators.generation.decoder import generate_one
+from quiesce.allocators.generation.sequence import GeneratedSequence, Loop
 from quiesce.allocators.lockstep import run_lockstep
 from quiesce.allocators.reference.museum import FAULTS
 from quiesce.backends.reference import faulty
 from quiesce.backends.registry import load_backend
-from quiesce.model.backend import Backend
+from quiesce.model.backend import Backend, Description, DeviceProfile, Flavour, Initialization
+from quiesce.model.gauges import Gauge
+from quiesce.model.requests import parse_request
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-GENERATION: Final = "harness/quiesce/generation"
+HARNESS: Final = "harness"
 SEEDS: Final = (1, 2, 3, 4, 5)
 OPERATIONS_MAX: Final = 50_000
 LATE_SHOWN: Final = 12
@@ -70,23 +74,55 @@ def targets(more: tuple[str, ...] = ()) -> tuple[Target, ...]:
     )
 
 
-def use_generation(commit: str, folder: Path) -> None:
-    """Let this process, and those that it forks, generate what ``commit`` generated. Nothing may be imported yet."""
-    command = ["git", "-C", str(ROOT), "archive", commit, GENERATION]
+def unpack_package(commit: str, folder: Path) -> Path:
+    """Put the package of another commit into a folder, and return where it can be imported from."""
+    command = ["git", "-C", str(ROOT), "archive", commit, f"{HARNESS}/quiesce"]
     archive = subprocess.run(command, check=True, capture_output=True).stdout  # noqa: S603 - git, in this repository
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
-    quiesce.allocators.generation.__path__[:] = [str(folder / GENERATION)]
+    return folder / HARNESS
 
 
-def time_to(target: Target, seed: int, operations_max: int) -> int:
+class OlderGenerator:
+    """Generates sequences with the package of another commit, in a process that ends with this one."""
+
+    def __init__(self, package: Path) -> None:
+        words = [sys.executable, str(Path(__file__).with_name("older_generator.py")), str(package)]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+
+    def generate(self, description: Description, seed: int, number: int, *, hostile: bool) -> GeneratedSequence:
+        """Return the sequence of that number."""
+        claims = {name: getattr(description, name) for name in Description.__slots__}
+        claims["capabilities"] = sorted(description.capabilities)
+        claims["promises"] = sorted(description.promises)
+        claims["gauges"] = {gauge: sorted(sources) for gauge, sources in description.gauges.items()}
+        asked = {"description": claims, "seed": seed, "number": number, "hostile": hostile}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        device = DeviceProfile(**answer["device"])
+        device = replace(device, flavour=Flavour(device.flavour), initialization=Initialization(device.initialization))
+        loop = answer["loop"] and Loop(
+            answer["loop"][0], tuple(answer["loop"][1]), Gauge(answer["loop"][2]), answer["loop"][3]
+        )
+        return GeneratedSequence(device, tuple(map(parse_request, answer["requests"])), loop, hostile)
+
+
+@functools.cache
+def older_generator(package: Path) -> OlderGenerator:
+    """Return this process's generator of another commit."""
+    return OlderGenerator(package)
+
+
+def time_to(target: Target, seed: int, operations_max: int, package: Path | None = None) -> int:
     """Return how many operations are performed until something is found; ``operations_max`` where nothing is."""
-    from quiesce.allocators.generation.decoder import generate_one
-
+    generate = generate_one if package is None else older_generator(package).generate
     description = target.backend.describe()
     performed = number = 0
     while performed < operations_max:
-        sequence = generate_one(description, seed, number, hostile=target.hostile)
+        sequence = generate(description, seed, number, hostile=target.hostile)
         trial = run_lockstep(target.backend, sequence.device, sequence.steps(), timeline=False)
         performed += max(1, trial.operations)
         number += 1
@@ -95,10 +131,10 @@ def time_to(target: Target, seed: int, operations_max: int) -> int:
     return min(performed, operations_max)
 
 
-def _measure(work: tuple[int, tuple[str, ...], Sequence[int], int]) -> tuple[str, str, list[int]]:
-    place, more, seeds, operations_max = work
+def _measure(work: tuple[int, tuple[str, ...], Sequence[int], int, Path | None]) -> tuple[str, str, list[int]]:
+    place, more, seeds, operations_max, package = work
     target = targets(more)[place]
-    return target.name, target.half, [time_to(target, seed, operations_max) for seed in seeds]
+    return target.name, target.half, [time_to(target, seed, operations_max, package) for seed in seeds]
 
 
 def summary(name: str, times: Sequence[Sequence[int]], operations_max: int) -> str:
@@ -125,11 +161,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="so many processes (default: 2)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        if arguments.generation:
-            use_generation(arguments.generation, Path(folder))
+        package = unpack_package(arguments.generation, Path(folder)) if arguments.generation else None
         more = tuple(arguments.backend)
         chosen = [place for place, each in enumerate(targets(more)) if arguments.half in (None, each.half)]
-        work = [(place, more, tuple(arguments.seeds), arguments.operations) for place in chosen]
+        work = [(place, more, tuple(arguments.seeds), arguments.operations, package) for place in chosen]
         with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
             measured = pool.map(_measure, work, chunksize=1)
     if arguments.json:
