@@ -25,6 +25,7 @@ from quiesce.model.backend import (
     Reply,
 )
 from quiesce.model.errors import BackendUnavailable
+from quiesce.model.findings import FailedCall
 from quiesce.model.gauges import Gauge, Readings, Source
 from quiesce.model.observations import Observation
 from quiesce.model.operations import Operation
@@ -155,7 +156,8 @@ def _ask(call: Callable[[], _Answer], name: str, *, may_be_unavailable: bool = F
 def _fault_of(error: Exception | SystemExit, name: str) -> BackendFault:
     lines = traceback.format_exception(error)
     said = _shortened(traceback.format_exception_only(error)[-1])
-    return BackendFault(RAISED, f"{name} raised {said}", _last_lines(lines))
+    call = FailedCall(name, type(error).__name__)
+    return BackendFault(RAISED, f"{name} raised {said}", _last_lines(lines), call)
 
 
 def _last_lines(parts: list[str]) -> str:
@@ -169,7 +171,11 @@ def _shortened(line: str) -> str:
 
 
 def _refuse(call: str, wanted: str, answer: object) -> NoReturn:
-    raise BackendFault(RAISED, f"{call} returned {type(answer).__name__}, not {wanted}", _shown(answer))
+    raise _nonsense(call, f"{type(answer).__name__}, not {wanted}", answer)
+
+
+def _nonsense(call: str, returned: str, answer: object) -> BackendFault:
+    return BackendFault(RAISED, f"{call} returned {returned}", _shown(answer), FailedCall(call))
 
 
 def _shown(answer: object) -> str:
@@ -217,8 +223,7 @@ def _check_description(description: object) -> None:
     for field, (is_so, what) in wanted.items():
         if not is_so:
             value = getattr(description, field)
-            observed = f"describe() returned a Description whose {field} is {_shown(value)}, not {what}"
-            raise BackendFault(RAISED, observed, _shown(description))
+            raise _nonsense("describe()", f"a Description whose {field} is {_shown(value)}, not {what}", description)
 
 
 def _is_set_of(values: object, kind: type[object]) -> bool:

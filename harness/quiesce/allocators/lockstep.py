@@ -419,7 +419,9 @@ def _matches(expected: ExpectedOutcome, outcome: Outcome) -> bool:
 
 def finding_of(fault: BackendFault) -> Finding:
     """Return what a crashed, hung or nonsensical backend broke."""
-    return contract_finding(fault.rule, "an answer", fault.observed, fault.evidence)
+    return replace(
+        contract_finding(fault.rule, "an answer", fault.observed, fault.evidence), failed_call=fault.failed_call
+    )
 
 
 def contract_finding(rule: str, expected: str, observed: str, evidence: str = "") -> Finding:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from quiesce.model.findings import FailedCall
 from quiesce.model.gauges import Gauge, Readings, Source
 from quiesce.model.observations import Observation
 from quiesce.model.operations import Operation
@@ -183,14 +184,16 @@ class Description:
 class BackendFault(Exception):
     """The thing under test crashed, hung or answered nonsense; lockstep turns this into a finding.
 
-    ``rule`` is the rule it broke, ``observed`` what was seen, ``evidence`` kept output.
+    ``rule`` is the rule it broke, ``observed`` what was seen, ``evidence`` kept output. ``failed_call`` is the call
+    that raised something, or returned what is no answer, where it is about one.
     """
 
-    def __init__(self, rule: str, observed: str, evidence: str = "") -> None:
+    def __init__(self, rule: str, observed: str, evidence: str = "", failed_call: FailedCall | None = None) -> None:
         super().__init__(observed)
         self.rule = rule
         self.observed = observed
         self.evidence = evidence
+        self.failed_call = failed_call
 
 
 @runtime_checkable

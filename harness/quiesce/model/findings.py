@@ -190,6 +190,17 @@ class Quotation:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedCall:
+    """A call into a backend that gave no answer: its ``function``, and the type of the ``error`` that it raised.
+
+    Without an error it returned something that is no answer.
+    """
+
+    function: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One broken rule.
 
@@ -201,7 +212,8 @@ class Finding:
     it is about, with their stacks; ``allocated_by`` and ``evidence`` say the same in a line each. ``seen`` says how
     often a program broke the rule from these places; the finding is about the first time. ``tests`` are the tests of
     pytest that launched the kernel which it is about. ``quoted`` has the lines of source that it is about. ``kind`` is
-    the kind of mistake, mostly one of :mod:`quiesce.model.rules`.
+    the kind of mistake, mostly one of :mod:`quiesce.model.rules`. ``failed_call`` is the call into a backend that
+    raised something, or returned what is no answer.
     """
 
     rule: str
@@ -220,6 +232,7 @@ class Finding:
     tests: tuple[str, ...] = ()
     kept: str = ""
     quoted: tuple[Quotation, ...] = field(default=(), repr=False)
+    failed_call: FailedCall | None = field(default=None, repr=False)
 
     @property
     def allocated(self) -> str:

@@ -36,7 +36,7 @@ from quiesce.backends.python_source import name_of
 from quiesce.model import wording
 from quiesce.model.backend import Backend, BackendFault, Capability, Description
 from quiesce.model.errors import BackendUnavailable, ConfigurationError, reproduced_by
-from quiesce.model.findings import Finding
+from quiesce.model.findings import FailedCall, Finding
 from quiesce.model.results import Result, Verdict
 from quiesce.model.rules import (
     CLAIMS_SERVED,
@@ -57,38 +57,49 @@ from quiesce.model.rules import (
 )
 from quiesce.model.wording import counted
 
-_INSTEAD: Final[Mapping[str, str]] = {
-    "describe() raised": "a Description; raise quiesce.BackendUnavailable where the backend cannot work here",
-    "describe() returned": (
+_ANYTHING: Final = "*"
+_INSTEAD: Final[Mapping[FailedCall, str]] = {
+    FailedCall(
+        "describe()", _ANYTHING
+    ): "a Description; raise quiesce.BackendUnavailable where the backend cannot work here",
+    FailedCall("describe()"): (
         "a Description: capabilities and promises are frozensets of Capability and Promise, "
         "gauges maps a Gauge to a frozenset of Source"
     ),
-    "open() raised": "a fresh context; raise quiesce.BackendUnavailable for a profile that cannot be provided",
-    "open() returned": "a fresh context, with the methods perform, readings and close",
-    "perform() raised MemoryError": "Reply(OutOfMemory()): running out of memory is an answer",
-    "perform() raised KeyError": "Reply(Rejected(INVALID_VALUE)) for a slot that names nothing: that is an answer too",
-    "perform() raised NotImplementedError": "Reply(Unsupported(reason)), and do not claim the capability",
-    "perform() raised": (
+    FailedCall(
+        "open()", _ANYTHING
+    ): "a fresh context; raise quiesce.BackendUnavailable for a profile that cannot be provided",
+    FailedCall("open()"): "a fresh context, with the methods perform, readings and close",
+    FailedCall("perform()", "MemoryError"): "Reply(OutOfMemory()): running out of memory is an answer",
+    FailedCall(
+        "perform()", "KeyError"
+    ): "Reply(Rejected(INVALID_VALUE)) for a slot that names nothing: that is an answer too",
+    FailedCall("perform()", "NotImplementedError"): "Reply(Unsupported(reason)), and do not claim the capability",
+    FailedCall("perform()", _ANYTHING): (
         "a Reply: Rejected(code), OutOfMemory() or Unsupported(reason); raise BackendFault where the subject is dead"
     ),
-    "perform() returned": "Reply(outcome, observations), with outcomes and observations that quiesce exports",
-    "readings() raised": "the gauges as they are, in any state of the context",
-    "readings() returned": "a mapping from (Gauge, Source) to int, with every gauge that describe() names",
-    "close() raised": "a Closing, in any state of the context, and again when it is closed a second time",
-    "close() returned": "Closing(observations, readings), the gauges read after everything was released",
+    FailedCall("perform()"): "Reply(outcome, observations), with outcomes and observations that quiesce exports",
+    FailedCall("readings()", _ANYTHING): "the gauges as they are, in any state of the context",
+    FailedCall("readings()"): "a mapping from (Gauge, Source) to int, with every gauge that describe() names",
+    FailedCall(
+        "close()", _ANYTHING
+    ): "a Closing, in any state of the context, and again when it is closed a second time",
+    FailedCall("close()"): "Closing(observations, readings), the gauges read after everything was released",
 }
+"""What to write instead of the call that gave no answer; an error that is not named is :data:`_ANYTHING`."""
 
 
-def advised(result: Result) -> Result:
+def _advised(result: Result) -> Result:
     """Return a result whose findings about calls say what to write instead."""
     return replace(result, findings=tuple(map(_advise, result.findings)))
 
 
 def _advise(finding: Finding) -> Finding:
-    if finding.rule != RAISED:
+    call = finding.failed_call
+    if call is None:
         return finding
-    instead = next((text for start, text in _INSTEAD.items() if finding.observed.startswith(start)), "")
-    return replace(finding, expected=instead or finding.expected)
+    anything = FailedCall(call.function, call.error and _ANYTHING)
+    return replace(finding, expected=_INSTEAD.get(call) or _INSTEAD.get(anything) or finding.expected)
 
 
 OPERATIONS_DEFAULT: Final = 100_000
@@ -239,7 +250,7 @@ class _Run:
         )
 
     def _keep(self, result: Result) -> Result:
-        kept = replace(advised(result), backend=self._name)
+        kept = replace(_advised(result), backend=self._name)
         self._hung += any(finding.rule == IN_TIME for finding in kept.findings)
         self._report(kept)
         return kept
