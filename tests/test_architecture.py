@@ -25,7 +25,6 @@ def _rooms(names: str) -> frozenset[str]:
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
     "simulator.marking": _rooms(""),  # for programs, which import nothing else
-    "": _rooms("simulator.marking"),  # quiesce itself: importing it costs next to nothing
     "model": _rooms(""),
     "files": _rooms("model"),
     "allocators": _rooms(""),
@@ -72,6 +71,11 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "subjects": _rooms(
         "model files allocators.cases allocators.conformance allocators.execution backends.command reporting "
         "simulator.judge simulator.runtime"
+    ),
+    "": _rooms(  # the door, which loads a name when it is used
+        "model allocators.cases allocators.conformance allocators.execution allocators.generation "
+        "allocators.generation.corpus allocators.generation.strategies backends.command backends.registry "
+        "backends.serving simulator.marking"
     ),
     "cli": _rooms(
         "model files allocators.answers allocators.cases allocators.conformance allocators.execution "

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.test_doors import imports
+
+import quiesce
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PLUGIN: Final = ROOT / "fixtures" / "example_plugin"
@@ -115,9 +118,7 @@ def test_its_script_needs_no_pytest(example_plugin: Path) -> None:
 
 
 def test_it_imports_the_contract_and_the_values_alone() -> None:
-    allowed = {"backend", "errors", "gauges", "observations", "operations", "outcomes"}
     for path in (PLUGIN / "src").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        imported = set(re.findall(r"^from quiesce\.(\w+)", text, re.MULTILINE))
-        imported |= set(re.findall(r"^from quiesce import (\w+)", text, re.MULTILINE))
-        assert imported <= allowed, path
+        for module, name in imports(path.read_text(encoding="utf-8")):
+            assert module == "quiesce", path
+            assert quiesce._HOME_OF[name].startswith("quiesce.model"), path

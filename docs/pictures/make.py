@@ -37,7 +37,7 @@ def make_page(folder: Path) -> Path:
     """Run the first program of the tutorial in a folder, and return the page of that run."""
     for name, text in reversed(_FILE.findall(TUTORIAL.read_text(encoding="utf-8"))):
         (folder / name).write_text(text, encoding="utf-8")  # the first of each name is written last
-    words = [sys.executable, "-m", "quiesce.cli.main", "exec", "--report", "out", "--", "python", "frames.py"]
+    words = [sys.executable, "-m", "quiesce", "exec", "--report", "out", "--", "python", "frames.py"]
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     environment = {**os.environ, "PATH": path}  # the page shows the command, and 'python' has to be this one
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -4,7 +4,8 @@ Blocks come from the allocator. Streams, events, captures, copies and launches g
 the allocator asked of the runtime meanwhile, and what it holds, is read from the runtime's ledger.
 
 A driver derives a context from :class:`AllocatorContext`, describes itself with :func:`describe_allocator` and is
-served by :mod:`quiesce.backends.serving` in a process that ``quiesce.simulator.runtime.launch`` started.
+served by ``quiesce.serve_again`` in a process that ``quiesce.simulator.runtime.launch`` started. This module is a door:
+besides what it defines, ``__all__`` has what a driver needs of the machine below.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.backends.simulated import GAUGES, Block, SimulatedContext
+from quiesce.backends.simulated import GAUGES, OUT_OF_MEMORY, Block, SimulatedContext, code_of
 from quiesce.model import operations as ops
 from quiesce.model.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.model.errors import BackendUnavailable
@@ -35,7 +36,22 @@ from quiesce.model.outcomes import (
 from quiesce.model.requests import SIZE_BYTES_MAX
 from quiesce.simulator.runtime.flavours import Simulated
 from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE, MachineSettings
+from quiesce.simulator.runtime.ledger import Thing
 from quiesce.simulator.runtime.machine import Machine
+
+__all__ = [
+    "AllocatorContext",
+    "Owned",
+    "Refused",
+    "Unable",
+    "describe_allocator",
+    "start_machine",
+    "Machine",
+    "OUT_OF_MEMORY",
+    "Simulated",
+    "Thing",
+    "code_of",
+]
 
 _MEMORY_CALLS: Final = 9
 """``enum call_kind`` of ``native/ledger/call_kinds.h``: allocations of memory of whatever kind."""

@@ -1,6 +1,6 @@
 """The contract of a backend: something that can be driven operation by operation.
 
-A third-party backend imports this module, the value modules beside it, and nothing else of quiesce.
+A third-party backend imports these names, and those of the value modules next to this one, from ``quiesce``.
 It registers a factory (a callable without arguments that returns a :class:`Backend`) under the entry-point
 group ``quiesce.backends``.
 """

@@ -1,6 +1,6 @@
 """Conformance: everything that quiesce can say about a backend, without pytest and in one call.
 
-    from quiesce.allocators.conformance import run_conformance
+    from quiesce import run_conformance
 
     conformance = run_conformance(MyBackend())
     print(conformance.text())

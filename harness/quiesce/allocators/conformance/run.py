@@ -158,7 +158,7 @@ def run_conformance(
 
 def _check_arguments(backend: object, operations: int) -> None:
     if isinstance(backend, str):
-        advice = f"write run_conformance(load_backend({backend!r})), with quiesce.backends.registry.load_backend"
+        advice = f"write run_conformance(load_backend({backend!r})), with quiesce.load_backend"
         raise ConfigurationError(f"{backend!r} is the name of a backend, not a backend; {advice}")
     if isinstance(backend, type):
         raise ConfigurationError(f"{backend.__name__} is a class; write run_conformance({backend.__name__}())")
