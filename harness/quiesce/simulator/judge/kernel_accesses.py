@@ -36,6 +36,7 @@ from quiesce.model.program_rules import (
 )
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words, shown_path
+from quiesce.simulator.judge.drafts import Barrier, Draft
 from quiesce.simulator.judge.quoting import how_to_get_lines
 from quiesce.simulator.judge.wording import thing_in_words
 from quiesce.simulator.runtime.kernel_logs import LoggedAccess, Place
@@ -49,10 +50,11 @@ class KernelRule:
     name: str
     kind: Kind
     expected: str
+    barrier: Barrier = Barrier.NONE
 
 
-BARRIER_OF_BLOCK: Final = "a barrier of the block between the two accesses: __syncthreads()"
-BARRIER_OF_WARP: Final = "a barrier of the warp between the two accesses: __syncwarp()"
+_BARRIER_OF_BLOCK: Final = "a barrier of the block between the two accesses: __syncthreads()"
+_BARRIER_OF_WARP: Final = "a barrier of the warp between the two accesses: __syncwarp()"
 _ORDER_OF_BLOCKS: Final = (
     "an order of the two blocks: an atomic operation (atomicAdd) for both accesses; or __threadfence() after the first "
     "one and a flag, which the other block looks at before the second; or a second launch"
@@ -78,11 +80,11 @@ KERNEL_RULES: Final[Mapping[Seen, KernelRule]] = {
     ),
     Seen.KERNEL_NO_MEMORY: KernelRule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
     Seen.KERNEL_OTHER_DEVICE: KernelRule(KERNELS_OWN_DEVICE, Kind.WRONG_MEMORY, "memory that the device can use"),
-    Seen.KERNEL_RACE_IN_SHARED: KernelRule(THREADS_ORDERED, Kind.RACE, BARRIER_OF_BLOCK),
-    Seen.KERNEL_RACE_IN_WARP: KernelRule(THREADS_ORDERED, Kind.RACE, BARRIER_OF_WARP),
+    Seen.KERNEL_RACE_IN_SHARED: KernelRule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_BLOCK, Barrier.BLOCK),
+    Seen.KERNEL_RACE_IN_WARP: KernelRule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_WARP, Barrier.WARP),
     Seen.KERNEL_RACE_OF_BLOCKS: KernelRule(BLOCKS_ORDERED, Kind.RACE, _ORDER_OF_BLOCKS),
-    Seen.KERNEL_MEMORY_RACE_IN_BLOCK: KernelRule(THREADS_ORDERED, Kind.RACE, BARRIER_OF_BLOCK),
-    Seen.KERNEL_MEMORY_RACE_IN_WARP: KernelRule(THREADS_ORDERED, Kind.RACE, BARRIER_OF_WARP),
+    Seen.KERNEL_MEMORY_RACE_IN_BLOCK: KernelRule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_BLOCK, Barrier.BLOCK),
+    Seen.KERNEL_MEMORY_RACE_IN_WARP: KernelRule(THREADS_ORDERED, Kind.RACE, _BARRIER_OF_WARP, Barrier.WARP),
     Seen.KERNEL_OUTSIDE_HEAP: KernelRule(KERNELS_INSIDE, Kind.OUT_OF_BOUNDS, "an access that stays inside a block"),
     Seen.KERNEL_FREED_IN_HEAP: KernelRule(KERNELS_NOT_FREED, Kind.USE_AFTER_FREE, "live memory"),
     Seen.KERNEL_OTHERS_LOCAL: KernelRule(
@@ -196,7 +198,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
         thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
         observed += f", in {thread}, at {_place(logged.place)}{_other(record, logged)}{_history(logged, accesses)}"
         request = f"{logged.kernel} at {_place(logged.place)}"
-    finding = Finding(
+    finding = Draft(
         rule.name,
         _expected(record, rule, logged),
         observed,
@@ -206,13 +208,16 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
         evidence="" if logged is None or logged.place.source else how_to_get_lines(logged.symbol),
         seen=logged.count if logged else 1,
         tests=_tests(logged),
+        barrier=rule.barrier,
     )
     return finding, launch
 
 
 def needs_more(finding: Finding, than: Finding) -> bool:
     """Return whether a race is between warps and another inside a warp, so that the barrier for that is not enough."""
-    return finding.expected.endswith(BARRIER_OF_BLOCK) and than.expected.endswith(BARRIER_OF_WARP)
+    if not isinstance(finding, Draft) or not isinstance(than, Draft):
+        return False
+    return finding.barrier is Barrier.BLOCK and than.barrier is Barrier.WARP
 
 
 def _expected(record: Record, rule: KernelRule, logged: LoggedAccess | None) -> str:

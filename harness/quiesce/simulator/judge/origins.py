@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from typing import Final
 
 from quiesce.model.findings import CallSite, Finding, Frame
 from quiesce.simulator.judge.call_stacks import calls_of, frames_of, made_at, place_of
+from quiesce.simulator.judge.drafts import Draft, finished, order_in_words
 from quiesce.simulator.judge.kernel_accesses import call_in_kernel
 from quiesce.simulator.runtime.device_code import VariableLog
 from quiesce.simulator.runtime.kernel_logs import LoggedAccess
@@ -37,8 +37,6 @@ _ROLES: Final = {
 """What the call that breaks a rule did."""
 _ENDED_MAX: Final = 100_000
 """Of so many handles that were destroyed last it is known who made them."""
-_STREAM: Final = re.compile(r"\bstream (\d+)\b")
-"""A stream in a sentence, by its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,23 +152,18 @@ class Origins:
         self._find([*sites, *(call.stack for finding in kept for call in self._streams_of(finding).values())])
         return [self._with_stacks(finding) for finding in kept]
 
-    def _streams_of(self, finding: Finding) -> dict[str, _Call]:
-        """Return the calls that created the streams which a finding names, by ``stream 3``."""
-        names = {match[0]: int(match[1]) for match in _STREAM.finditer(f"{finding.expected}; {finding.observed}")}
-        return {name: call for name, number in names.items() if (call := self._handles.get(number)) is not None}
+    def _streams_of(self, finding: Finding) -> dict[int, _Call]:
+        """Return the calls that created the streams which a finding names."""
+        numbers = (piece for piece in finding.order if isinstance(piece, int)) if isinstance(finding, Draft) else ()
+        return {number: self._handles[number] for number in numbers if number in self._handles}
 
-    def _with_streams(self, finding: Finding) -> Finding:
-        """Return a finding that says of each stream where it was created."""
+    def _expected(self, finding: Finding) -> str:
+        """Return what is expected, with the place where each stream was created."""
+        if not isinstance(finding, Draft) or not finding.order:
+            return finding.expected
         streams = self._streams_of(finding)
-        places = dict(zip(streams, self.made_at([call.stack for call in streams.values()]), strict=True))
-
-        def told(match: re.Match[str]) -> str:
-            place = places.pop(match[0], "")
-            return f"{match[0]} (created {place})" if place else match[0]
-
-        return replace(
-            finding, expected=_STREAM.sub(told, finding.expected), observed=_STREAM.sub(told, finding.observed)
-        )
+        places = self.made_at([call.stack for call in streams.values()])
+        return order_in_words(finding.order, dict(zip(streams, places, strict=True)))
 
     def _with_stacks(self, finding: Finding) -> Finding:
         sites = tuple(
@@ -179,7 +172,8 @@ class Origins:
         made = next((str(site) for site in sites if site.role in ("allocated by", "created by")), "")
         said = [site.sentence for site in sites if site.frames and site.role not in ("allocated by", "created by")]
         evidence = "\n".join([*said, *([finding.evidence] if finding.evidence else [])])
-        return replace(self._with_streams(finding), call_sites=sites, allocated_by=made, evidence=evidence)
+        expected = self._expected(finding)
+        return replace(finished(finding), expected=expected, call_sites=sites, allocated_by=made, evidence=evidence)
 
     def _find(self, numbers: Iterable[int]) -> None:
         missing = sorted({number for number in numbers if number not in self._frames})

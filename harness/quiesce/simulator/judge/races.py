@@ -19,6 +19,7 @@ from quiesce.model.observations import DEFAULT_STREAM
 from quiesce.model.program_rules import ORDERED
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words, shown_path
+from quiesce.simulator.judge.drafts import Draft, order_in_words
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.quoting import quoted_places
 from quiesce.simulator.judge.wording import stream_in_words, thing_in_words
@@ -414,9 +415,10 @@ def race_finding(race: Race, origins: Origins, sources: ProgramSources) -> Findi
     sites = [origins.site("earlier use", earlier.record), origins.site("later use", later.record)]
     if (earlier.touched or later.touched) and not variable:
         sites.insert(0, origins.site("allocated by", race.allocated))
-    return Finding(
+    order = (*_called(earlier), " before ", *_called(later))
+    return Draft(
         ORDERED,
-        f"{_called(earlier)} before {_called(later)}",
+        order_in_words(order, {}),
         "; ".join([f"{whole}{_in_block(race, variable)}", *doings]),
         operation_index=later.record.number,
         request=f"{later.touched.kernel} at {_place(later)}" if later.touched else later.record.function,
@@ -430,6 +432,7 @@ def race_finding(race: Race, origins: Origins, sources: ProgramSources) -> Findi
                 for quotation in quoted_places([use.place], use.touched.kernel, sources)
             )
         ),
+        order=order,
     )
 
 
@@ -441,11 +444,13 @@ def launches_unjudged(count: int) -> str:
     return f"{count:,} {launches} of kernels touched memory in too many pieces to be judged for races with other work"
 
 
-def _called(use: Use) -> str:
+def _called(use: Use) -> tuple[str | int, ...]:
     record = use.record
-    where = stream_in_words(record) if record.seen is not Seen.FREED or record.flags & Flag.ORDERED else "the host"
     name = f"kernel '{use.touched.kernel}'" if use.touched else record.function
-    return f"{name} (call {record.number}) on {where}"
+    call = f"{name} (call {record.number}) on "
+    if record.seen is Seen.FREED and not record.flags & Flag.ORDERED:
+        return (f"{call}the host",)
+    return (call, record.stream) if record.stream else (f"{call}{stream_in_words(record)}",)
 
 
 def _doing(use: Use) -> str:
