@@ -57,6 +57,31 @@ def add_verbose(parser: argparse.ArgumentParser) -> None:
     )
 
 
+REPORTS: Final = "write report.html, report.json, junit.xml and results.jsonl here"
+
+
+def add_cases(parser: argparse.ArgumentParser) -> None:
+    """Declare which cases a command works on."""
+    parser.add_argument(
+        "targets", nargs="*", type=nonempty, metavar="CASE", help="case file, folder or identifier (default: all)"
+    )
+
+
+def add_topic(parser: argparse.ArgumentParser) -> None:
+    """Declare that only cases of some topics are meant."""
+    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="only cases of this topic")
+
+
+def add_report(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare where reports go; ``what`` says which."""
+    parser.add_argument("--report", type=report_folder, metavar="DIR", help=what)
+
+
+def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare the seed; ``what`` says of what."""
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help=f"{what} (default: 0)")
+
+
 def add_timeout(parser: argparse.ArgumentParser) -> None:
     """Declare how long a driver program may take for an answer."""
     parser.add_argument(

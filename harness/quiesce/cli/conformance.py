@@ -14,15 +14,15 @@ from quiesce.allocators.generation.saving import FOLDER
 from quiesce.backends.registry import Usable, is_driver_program
 from quiesce.cli.arguments import (
     Once,
+    add_report,
+    add_seed,
     add_timeout,
     add_verbose,
     jobs_number,
     operation_count,
-    report_folder,
-    seed_number,
 )
 from quiesce.cli.console import Console
-from quiesce.cli.endings import ExitCode, describe_end, is_early_end
+from quiesce.cli.endings import ExitCode, end_early, is_early_end
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run import complain_about
 from quiesce.cli.run_record import describe_run
@@ -47,7 +47,7 @@ _EXIT_CODES: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend to examine")
-    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    add_seed(parser, "seed of the sequences")
     parser.add_argument(
         "--operations",
         type=operation_count,
@@ -62,12 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run generated sequences in so many processes, or 'all': one a core (default: 'all' for a driver program, "
         f"but at most one for each {_OPERATIONS_OF_A_JOB:,} operations; 1 for other backends)",
     )
-    parser.add_argument(
-        "--report",
-        type=report_folder,
-        metavar="DIR",
-        help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}",
-    )
+    add_report(parser, f"write reports here, and failing sequences as cases to DIR/{FOLDER}")
     add_timeout(parser)
     add_verbose(parser)
 
@@ -108,10 +103,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         if not is_early_end(ending):
             raise
         console.end_progress()
-        console.complain(describe_end(ending, counted(len(results), "result"), reports.kept_in))
-        if not isinstance(ending, KeyboardInterrupt):
-            raise
-        return ExitCode.INTERRUPTED
+        return end_early(ending, counted(len(results), "result"), reports.kept_in, console)
     finally:
         console.end_progress()
     console.write(conformance.account())

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from quiesce.cli.console import Console
 from quiesce.model.errors import is_own_error
 from quiesce.model.results import Result
 from quiesce.reporting.result_lists import executed_count
@@ -73,6 +74,14 @@ def _interrupt(number: int, _: object) -> None:
 def is_early_end(error: BaseException) -> bool:
     """Whether a run that this ends has results to keep: somebody interrupted it, or it met an error in quiesce."""
     return isinstance(error, KeyboardInterrupt) or is_own_error(error)
+
+
+def end_early(ending: BaseException, finished: str, kept_in: Path | None, console: Console) -> ExitCode:
+    """Say how far a run came that ended early, and return its exit code. Raises what it met that is quiesce's own."""
+    console.complain(describe_end(ending, finished, kept_in))
+    if not isinstance(ending, KeyboardInterrupt):
+        raise ending
+    return ExitCode.INTERRUPTED
 
 
 def describe_end(ending: BaseException, finished: str, kept_in: Path | None) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
-from quiesce.cli.arguments import add_at_exit, report_folder, seed_number, whole_number
+from quiesce.cli.arguments import REPORTS, add_at_exit, add_report, add_seed, whole_number
 from quiesce.model import wording
 from quiesce.model.program_run import Conditions
 from quiesce.simulator.judge.conditions import ApiErrors, AtExit
@@ -190,18 +190,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: eager)",
     )
     _add_conditions(parser)
-    parser.add_argument(
-        "--report",
-        type=report_folder,
-        metavar="DIR",
-        help="write report.html, report.json, junit.xml and results.jsonl here",
-    )
+    add_report(parser, REPORTS)
 
 
 def _add_conditions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seed", type=seed_number, default=0, metavar="N", help="seed of the schedule and of failures (default: 0)"
-    )
+    add_seed(parser, "seed of the schedule and of failures")
     parser.add_argument(
         "--recycle",
         choices=RECYCLING,

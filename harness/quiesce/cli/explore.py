@@ -15,15 +15,15 @@ from quiesce.allocators.generation.running import Jobs, Search
 from quiesce.allocators.generation.saving import FOLDER
 from quiesce.cli.arguments import (
     Once,
+    add_report,
+    add_seed,
     add_timeout,
     add_verbose,
     folder,
     jobs_number,
     operation_count,
     output_file,
-    report_folder,
     seconds_number,
-    seed_number,
     shard_of,
 )
 from quiesce.cli.console import Console
@@ -46,7 +46,7 @@ OPERATIONS_DEFAULT: Final = 100_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("--backend", action=Once, required=True, metavar="NAME", help="the backend to explore")
-    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="seed of the sequences (default: 0)")
+    add_seed(parser, "seed of the sequences")
     parser.add_argument(
         "--operations",
         type=operation_count,
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep what fails in this folder and run it first the next time; or python:FILE.py:FACTORY, which makes "
         "one of Hypothesis' databases",
     )
-    parser.add_argument("--report", type=report_folder, metavar="DIR", help="write reports here")
+    add_report(parser, "write reports here")
     parser.add_argument("--coverage", action="store_true", help="count how often each operation met each state")
     parser.add_argument(
         "--coverage-json", type=output_file, metavar="FILE", help="write these counts to a file, with the seed"

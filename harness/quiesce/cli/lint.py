@@ -7,7 +7,7 @@ import argparse
 from quiesce.allocators.cases.lint import lint_cases, notes
 from quiesce.allocators.oracle.rules import NAMES
 from quiesce.allocators.reference.museum import FAULTS
-from quiesce.cli.arguments import nonempty
+from quiesce.cli.arguments import add_cases
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode
 from quiesce.cli.selection import select_cases
@@ -17,9 +17,7 @@ from quiesce.reporting.text import clean_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument(
-        "targets", nargs="*", type=nonempty, metavar="CASE", help="case file, folder or identifier (default: all)"
-    )
+    add_cases(parser)
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:

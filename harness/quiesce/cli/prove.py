@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from quiesce.allocators.cases.case import Case, CaseKind
 from quiesce.allocators.execution import Proof, ProofMatrix, deciding_faults, every_fault, prove
-from quiesce.cli.arguments import nonempty
+from quiesce.cli.arguments import add_cases, add_topic
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode
 from quiesce.cli.selection import select_cases
@@ -23,10 +23,8 @@ LEGEND: Final = "F: its own fault, found · x: another fault, found · .: nothin
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument(
-        "targets", nargs="*", type=nonempty, metavar="CASE", help="case file, folder or identifier (default: all)"
-    )
-    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="only cases of this topic")
+    add_cases(parser)
+    add_topic(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--matrix", action="store_true", help="show every case against every fault")
     form.add_argument("--json", action="store_true", help="write the whole matrix as JSON")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from quiesce.cli.arguments import nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, exit_code, explain
 from quiesce.cli.run_record import has_unreadable, is_finished
+from quiesce.model.results import Report
 from quiesce.reporting.folder import read_folder, replace_reports, write_reports
 from quiesce.reporting.html import why_unavailable
 from quiesce.reporting.page.summary import named_backends
@@ -47,13 +48,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if arguments.merge:
         return _merge(arguments.directory, arguments.merge, console)
     report = read_folder(arguments.directory)
-    is_written = True
-    try:
-        write_reports(report, arguments.directory)
-    except OSError as error:
-        is_written = False
-        console.complain(f"the reports are not complete: {explain(error)}")
-    console.write(render_summary(report.results, named=named_backends(report), palette=console.palette))
+    is_written = _try_writing(lambda: write_reports(report, arguments.directory), report, console)
     if note := why_unavailable():
         console.complain(note)
     finished = is_finished(report)
@@ -67,15 +62,21 @@ def _merge(directory: Path, folders: Sequence[Path], console: Console) -> ExitCo
     """Write one report of several runs. It is complete if each of them is."""
     reports = [read_folder(folder) for folder in folders]
     merged = merged_report(reports)
-    is_written = True
-    try:
-        replace_reports(merged, directory)
-    except OSError as error:
-        is_written = False
-        console.complain(f"the reports are not complete: {explain(error)}")
-    console.write(render_summary(merged.results, named=named_backends(merged), palette=console.palette))
+    is_written = _try_writing(lambda: replace_reports(merged, directory), merged, console)
     unfinished = [str(folder) for folder, report in zip(folders, reports, strict=True) if not is_finished(report)]
     for folder in unfinished:
         console.complain(f"the run in {folder} did not complete")
     unread = any(has_unreadable(each) for each in reports)
     return exit_code(merged.results, incomplete=bool(unfinished) or unread or not is_written)
+
+
+def _try_writing(write: Callable[[], None], report: Report, console: Console) -> bool:
+    """Write reports and summarise; return whether they could be written."""
+    try:
+        write()
+        is_written = True
+    except OSError as error:
+        console.complain(f"the reports are not complete: {explain(error)}")
+        is_written = False
+    console.write(render_summary(report.results, named=named_backends(report), palette=console.palette))
+    return is_written

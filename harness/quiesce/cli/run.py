@@ -10,9 +10,9 @@ from typing import TypeAlias
 from quiesce.allocators.cases.case import Case
 from quiesce.allocators.execution import described, out_of_scope, run_and_prove
 from quiesce.backends.registry import Usable
-from quiesce.cli.arguments import add_timeout, add_verbose, nonempty, report_folder, seed_number
+from quiesce.cli.arguments import REPORTS, add_cases, add_report, add_seed, add_timeout, add_topic, add_verbose
 from quiesce.cli.console import Console, tell_github
-from quiesce.cli.endings import ExitCode, describe_end, exit_code, is_early_end
+from quiesce.cli.endings import ExitCode, end_early, exit_code, is_early_end
 from quiesce.cli.report_writing import ReportWriting
 from quiesce.cli.run_record import describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
@@ -47,9 +47,7 @@ class Plan:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument(
-        "targets", nargs="*", type=nonempty, metavar="CASE", help="case file, folder or identifier (default: all)"
-    )
+    add_cases(parser)
     parser.add_argument(
         "--backend",
         action="append",
@@ -57,16 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a backend; may be repeated (default: all that work here)",
     )
-    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="only cases of this topic")
-    parser.add_argument(
-        "--report",
-        type=report_folder,
-        metavar="DIR",
-        help="write report.html, report.json, junit.xml and results.jsonl here",
-    )
-    parser.add_argument(
-        "--seed", type=seed_number, default=0, metavar="N", help="seed that the report shows (default: 0)"
-    )
+    add_topic(parser)
+    add_report(parser, REPORTS)
+    add_seed(parser, "seed that the report shows")
     add_timeout(parser)
     add_verbose(parser)
 
@@ -100,10 +91,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.complain(note)
     if ending is not None:
         finished = f"{len(results)} of {counted(plan.size, 'result')}"
-        console.complain(describe_end(ending, finished, reports.kept_in))
-        if not isinstance(ending, KeyboardInterrupt):
-            raise ending
-        return ExitCode.INTERRUPTED
+        return end_early(ending, finished, reports.kept_in, console)
     return exit_code(results, incomplete=bool(catalogue.errors) or reports.failed)
 
 

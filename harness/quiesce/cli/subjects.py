@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import os
-import platform
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from quiesce.allocators.cases.wording import did_you_mean, near_names
 from quiesce.allocators.generation.saving import FOLDER
-from quiesce.cli.arguments import job_count, nonempty, report_folder
+from quiesce.cli.arguments import add_report, job_count, nonempty
 from quiesce.cli.console import Console
-from quiesce.cli.endings import ExitCode, describe_end, exit_code, is_early_end
+from quiesce.cli.endings import ExitCode, end_early, exit_code, is_early_end
 from quiesce.cli.report_writing import ReportWriting
+from quiesce.cli.run_record import describe_machine
 from quiesce.cli.saved_cases import save_or_complain
-from quiesce.cli.version import version
 from quiesce.model.wording import counted
 from quiesce.reporting.html import why_unavailable
 from quiesce.subjects import catalogue
@@ -53,12 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how many at a time (default: processors)",
     )
     parser.add_argument("--list", action="store_true", help="list the subjects, and run nothing")
-    parser.add_argument(
-        "--report",
-        type=report_folder,
-        metavar="DIR",
-        help=f"write reports here, and failing sequences as cases to DIR/{FOLDER}",
-    )
+    add_report(parser, f"write reports here, and failing sequences as cases to DIR/{FOLDER}")
 
 
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
@@ -77,7 +70,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         for row in rows_of(subject, arguments.version, arguments.variant, all_versions=arguments.all_versions)
     ]
     run = _Run(console, len(rows))
-    reports = ReportWriting(arguments.report, console, seed=0, run=_facts())
+    facts = {name: fact for name, fact in describe_machine().items() if name != "system"}
+    reports = ReportWriting(arguments.report, console, seed=0, run=facts)
     try:
         with reports:
             for ended in run_rows(rows, arguments.case, arguments.jobs, run.say):
@@ -88,10 +82,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         console.end_progress()
         console.write(run.matrix(rows).text(console.palette))
         finished = f"{len(run.ended)} of {counted(len(rows), 'row')}"
-        console.complain(describe_end(ending, finished, reports.kept_in))
-        if not isinstance(ending, KeyboardInterrupt):
-            raise
-        return ExitCode.INTERRUPTED
+        return end_early(ending, finished, reports.kept_in, console)
     console.end_progress()
     matrix = run.matrix(rows)
     console.write(matrix.text(console.palette))
@@ -195,13 +186,4 @@ def subject_record(subject: Subject) -> dict[str, Any]:
             for each in subject.releases
             if subject.run is not None
         ],
-    }
-
-
-def _facts() -> dict[str, str]:
-    return {
-        "machine": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "version of quiesce": version(),
     }

@@ -50,8 +50,12 @@ class Table:
 
     def refuse(self, what: str, instead: str, key: str = "") -> NoReturn:
         """Raise :class:`ConfigurationError`: what is wrong at ``key``, and what to write instead."""
-        place = ".".join(filter(None, (self._where, key)))
-        raise ConfigurationError(f"{self._path}: {place + ': ' if place else ''}{what}; write {instead}")
+        self.mistake(f"{what}; write {instead}", key)
+
+    def mistake(self, text: str, key: str) -> NoReturn:
+        """Raise :class:`ConfigurationError` with a whole sentence about a key."""
+        place = self._place(key)
+        raise ConfigurationError(f"{self._path}: {place + ': ' if place else ''}{text}")
 
     def __contains__(self, key: str) -> bool:
         return key in self._left
@@ -232,8 +236,7 @@ def _flavour(table: Table) -> Simulated | None:
     try:
         return parse_flavour(text)
     except ConfigurationError as error:
-        what, _, instead = str(error).partition("; write ")
-        table.refuse(what, instead, "simulated")
+        table.mistake(str(error), "simulated")
 
 
 def _needs(table: Table | None) -> Needs:
