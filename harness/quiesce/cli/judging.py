@@ -21,11 +21,15 @@ from quiesce.reporting.text import clean, clean_line
 from quiesce.simulator.judge.conditions import JudgeConditions
 from quiesce.simulator.judge.failed_calls import needless
 from quiesce.simulator.judge.memory_use import lines_of
-from quiesce.simulator.judge.process import Process, judge_process, names_of, results_of
-from quiesce.simulator.judge.program import nothing_observed
-from quiesce.simulator.judge.tested import Use, never_called, untested
+from quiesce.simulator.judge.process import (
+    Process,
+    judge_process,
+    judge_refused,
+    judge_silent,
+    names_of,
+    results_of,
+)
 from quiesce.simulator.judge.unchecked import never_happened, outlived
-from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind, read_refusals
 from quiesce.simulator.runtime.launch import Ended, process_of
 from quiesce.simulator.runtime.loads import Loaded
 
@@ -120,10 +124,10 @@ def judge_processes(
     calls that the user expects.
     """
     simulated, command = options.simulated, wording.join(options.words)
-    refusals = _refusals_without_ledger(ended)
     conditions = _conditions(ended, options, known, failed=bool(end))
+    refused = judge_refused(ended.refused, simulated, conditions, alone=not ended.ledgers)
     processes: list[Process] = []
-    for path, name in zip(ended.ledgers, names_of(command, len(ended.ledgers) + len(refusals)), strict=False):
+    for path, name in zip(ended.ledgers, names_of(command, len(ended.ledgers) + len(refused)), strict=False):
         process = judge_process(path, conditions)
         processes.append(process)
         _tell(process, name, console)
@@ -132,14 +136,11 @@ def judge_processes(
     for note in needless(known, frozenset(entry for each in processes for entry in each.failures.known)):
         console.complain(note)
     met, left_out = [each.met for each in processes], any(each.left_kernels_out for each in processes)
-    unobserved = nothing_observed(options.conditions()) if options.report else None
-    refused = [untested(Use(each), simulated, failed=bool(end)) for each in refusals]
-    processes += [Process((), 0, why, unobserved) for why in refused]
+    processes += refused
     if not processes:
         if not end:
             console.complain("the program never called the simulated runtime: nothing was judged")
-        why = never_called(ended.loads, simulated, outlived=bool(ended.running), failed=bool(end))
-        processes = [Process((), 0, why, unobserved)]
+        processes = [judge_silent(simulated, conditions)]
     missed = never_happened(options.fail, met) if met else ()
     end = "; ".join(filter(None, (end, *missed, _outlived(ended, console))))
     results = results_of(processes, simulated, command, end, options.again)
@@ -173,17 +174,6 @@ def _tell(process: Process, name: str, console: Console) -> None:
         console.complain(f"  {clean_line(note)}")
     for line in lines_of(process.out_of_memory) if process.out_of_memory else ():
         console.complain(f"  {clean(line)}")
-
-
-def _refusals_without_ledger(ended: Ended) -> list[tuple[Refusal, ...]]:
-    """Return what processes were refused that got no device at all.
-
-    One that only looked for a function or a compiler in vain counts where no process got a device: that may be why.
-    """
-    in_vain = {RefusalKind.MISSING, RefusalKind.NOT_INSTALLED}
-    found = [read_refusals(path) for path in ended.refused]
-    told = [each for each in found if any(refusal.kind not in in_vain for refusal in each)]
-    return told if ended.ledgers else found
 
 
 def _outlived(ended: Ended, console: Console) -> str:

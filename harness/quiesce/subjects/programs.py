@@ -16,8 +16,7 @@ from quiesce.model.findings import Finding
 from quiesce.model.results import Result, Verdict
 from quiesce.model.rules import Kind
 from quiesce.simulator.judge.conditions import AtExit, JudgeConditions
-from quiesce.simulator.judge.process import judge_process
-from quiesce.simulator.judge.tested import never_called
+from quiesce.simulator.judge.process import judge_process, judge_silent
 from quiesce.simulator.runtime.flavours import Simulated
 from quiesce.simulator.runtime.launch import MachineSettings, Prepared, prepare
 from quiesce.subjects.build import Built
@@ -56,8 +55,8 @@ def _judged(result: Result, prepared: Prepared, simulated: Simulated, at_exit: A
     processes = [judge_process(path, conditions) for path in prepared.ledgers()]
     notes = [note for each in processes for note in (*each.notes, *each.held)]
     if all(each.untested for each in processes):
-        why = next((each.untested for each in processes), None) or never_called(conditions.loads, simulated)
-        notes = [f"nothing was tested: {why.reason}", *notes]
+        why = (processes or [judge_silent(simulated, conditions)])[0].untested
+        notes = [f"nothing was tested: {why.reason if why else ''}", *notes]
         result = replace(result, verdict=Verdict.INCONCLUSIVE)
     findings = tuple(finding for each in processes for finding in each.findings)
     operations = sum(each.calls for each in processes)

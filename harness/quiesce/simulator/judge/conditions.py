@@ -35,29 +35,27 @@ class ApiErrors(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JudgeConditions:
-    """How the processes of a run are judged, and what is known of the run: as little as nothing."""
+    """How the processes of a run are judged, and what is known of the run: as little as nothing.
+
+    ``simulated`` is the flavour that the user asked for, None where each process took what it needs. ``loads`` is what
+    the dynamic loader did in all processes, ``running`` are those that had not ended when the program had. ``failed``
+    says that the program's exit status tells of a failure, ``crash`` names the signal by which it crashed: it may be a
+    process that was refused something. ``known_errors`` are errors of calls that the user expects. ``words`` are the
+    program with its arguments, ``environment`` is what it began with, and ``pools`` says whether packages could keep
+    freed memory in pools of their own. ``is_small`` says that the run chose how much memory its devices have, so that
+    lack of it was asked for. ``report`` is how a report says that the program was run, None where there is none.
+    """
 
     at_exit: AtExit = AtExit.LOST
     simulated: Simulated | None = None
-    """What the user asked for; None where each process took what it needs."""
     loads: Sequence[Load] = ()
-    """What the dynamic loader did in all processes of the run."""
     running: frozenset[int] = frozenset()
-    """The processes that had not ended when the program had."""
     failed: bool = False
-    """Whether the program says by its exit status that it failed."""
     crash: str = ""
-    """The signal by which the program crashed: it may be a process that was refused something and did not exit."""
     api_errors: ApiErrors = ApiErrors.TELL
     known_errors: Sequence[KnownError] = ()
-    """Errors of calls that the user expects."""
     words: Sequence[str] = ()
-    """The program, with its arguments."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What the program began with."""
     pools: bool = True
-    """Whether packages could keep freed memory in pools of their own."""
     is_small: bool = False
-    """Whether the run chose how much memory its devices have, so that lack of it was asked for."""
     report: Conditions | None = None
-    """How a report says that the program was run; None where there is none."""

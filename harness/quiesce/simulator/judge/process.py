@@ -7,7 +7,7 @@ still runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,8 +21,8 @@ from quiesce.simulator.judge.judgement import Judgement, judge
 from quiesce.simulator.judge.logs import Logs, open_logs
 from quiesce.simulator.judge.memory_use import MemoryRecorder
 from quiesce.simulator.judge.pools_in_use import pools_of
-from quiesce.simulator.judge.program import describe_program
-from quiesce.simulator.judge.tested import Untested, causes_of, untested, untested_beside, use_of
+from quiesce.simulator.judge.program import describe_program, nothing_observed
+from quiesce.simulator.judge.tested import Untested, Use, causes_of, never_called, untested, untested_beside, use_of
 from quiesce.simulator.judge.unchecked import (
     Met,
     kernels_uncomputed,
@@ -31,51 +31,45 @@ from quiesce.simulator.judge.unchecked import (
     left_out_for_room,
     met_in,
 )
-from quiesce.simulator.runtime.failed_calls import FailureLog, read_failures
+from quiesce.simulator.runtime.failed_calls import FailureLog, RefusalKind, read_failures, read_refusals
 from quiesce.simulator.runtime.flavours import Simulated
 from quiesce.simulator.runtime.kernel_logs import read_uncomputed
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process that called the runtime. ``untested`` says why nothing of it was tested, None where something was.
+    """One process of a run, judged. ``untested`` says why nothing of it was tested, None where something was.
 
-    ``unchecked`` says why nobody knows whether it leaked, empty where that is known.
+    ``program`` is what a report shows of it. ``unchecked`` says why a pass of it is none, ``not_checked`` what it does
+    not cover, and ``causes`` what it asked for in vain, which may be why the program failed. ``notes`` are no findings:
+    what was not simulated, what was not judged; those ``beside`` are about other runtimes, pools of packages and a full
+    disk. ``held`` is what it held at its end that is no leak. ``met`` counts the calls that ``--fail`` can name.
+    ``has_crashed`` says that a signal ended it after a call that the run let fail, and ``left_kernels_out`` that it
+    launched CUDA kernels that did not compute.
     """
 
     findings: tuple[Finding, ...]
     calls: int
     untested: Untested | None
     program: ProgramRun | None = None
-    """What a report shows of it, where one is asked for."""
     unchecked: str = ""
     not_checked: tuple[str, ...] = ()
-    """What a pass of it does not cover."""
     simulated: Simulated | None = None
-    """What it ran on; None where that is not known."""
     causes: str = ""
-    """What it asked for in vain, which may be why the program failed; empty where there is nothing."""
     notes: tuple[str, ...] = ()
-    """What is no finding: what was not simulated, what was not judged."""
     beside: tuple[str, ...] = ()
-    """More such notes, about the run around it: other runtimes, pools of packages, a full disk."""
     held: tuple[str, ...] = ()
-    """What it held at its end that is no leak."""
     out_of_memory: OutOfMemory | None = None
     failures: Failures = NO_FAILURES
-    """Its calls that failed."""
     met: Met = field(default_factory=dict)
-    """How many calls it made that ``--fail`` can name."""
     has_crashed: bool = False
-    """Whether it is the process that a signal ended after a call that the run let fail."""
     left_kernels_out: bool = False
-    """Whether it launched CUDA kernels that did not compute."""
 
 
 def judge_process(path: Path, conditions: JudgeConditions = JudgeConditions()) -> Process:  # noqa: B008 - frozen
     """Judge the process that left its ledger at ``path``, and its other logs next to it.
 
-    Raises :class:`quiesce.simulator.runtime.damage.DamagedFile` for a log that no process can have written.
+    Raises :class:`DamagedFile` for a log that no process can have written.
     """
     with open_logs(path) as logs:
         ledger, stacks = logs.ledger, logs.stacks
@@ -147,6 +141,32 @@ def _unchecked(
     errors = failures.unchecked() if conditions.api_errors is ApiErrors.INCONCLUSIVE else ""
     of_kernels = (kernels_uncomputed(kernels), kernels_unfinished(kernels))
     return "; ".join(filter(None, (room, leaks, *judgement.unjudged, *of_kernels, errors)))
+
+
+def judge_refused(
+    ledgers: Iterable[Path], simulated: Simulated, conditions: JudgeConditions, *, alone: bool
+) -> list[Process]:
+    """Judge processes that were refused all that they asked for; their ``ledgers`` would lie there.
+
+    One that only looked for a function or a compiler in vain counts where no process got a device (``alone``): that may
+    be why.
+    """
+    in_vain = {RefusalKind.MISSING, RefusalKind.NOT_INSTALLED}
+    found = map(read_refusals, ledgers)
+    told = [each for each in found if alone or any(refusal.kind not in in_vain for refusal in each)]
+    why = [untested(Use(each), simulated, failed=conditions.failed) for each in told]
+    return [Process((), 0, each, _unobserved(conditions)) for each in why]
+
+
+def judge_silent(simulated: Simulated, conditions: JudgeConditions) -> Process:
+    """Judge a program that never called the simulated runtime."""
+    running = bool(conditions.running)
+    why = never_called(conditions.loads, simulated, outlived=running, failed=conditions.failed)
+    return Process((), 0, why, _unobserved(conditions))
+
+
+def _unobserved(conditions: JudgeConditions) -> ProgramRun | None:
+    return None if conditions.report is None else nothing_observed(conditions.report)
 
 
 def names_of(command: str, count: int) -> list[str]:
