@@ -20,7 +20,7 @@ from quiesce.model import wording
 from quiesce.model.program_run import Conditions
 from quiesce.simulator.judge.conditions import ApiErrors, AtExit
 from quiesce.simulator.runtime.flavours import Simulated, parse_flavour
-from quiesce.simulator.runtime.launch import RECYCLING, MachineSettings
+from quiesce.simulator.runtime.launch import RECYCLING, SCHEDULES, MachineSettings
 from quiesce.simulator.runtime.packages import without_pools
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
@@ -184,8 +184,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--schedule",
-        choices=("eager", "lazy", "seeded"),
-        default="eager",
+        choices=SCHEDULES,
+        default=SCHEDULES[0],
         help="when queued work runs: eager at once, lazy as late as allowed, seeded in an order from --seed "
         "(default: eager)",
     )

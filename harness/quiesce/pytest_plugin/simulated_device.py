@@ -29,7 +29,7 @@ from quiesce.reporting.text import finding_text
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.watching import Between, RemoteWatch, Watch
 from quiesce.simulator.runtime.flavours import Simulated, parse_flavour
-from quiesce.simulator.runtime.launch import RECYCLING, SETTINGS_VARIABLE, MachineSettings, check_settings
+from quiesce.simulator.runtime.launch import RECYCLING, SCHEDULES, SETTINGS_VARIABLE, MachineSettings, check_settings
 from quiesce.simulator.runtime.machine import Machine
 from quiesce.simulator.runtime.own_machine import own_ledger
 
@@ -38,7 +38,7 @@ _WORDS: Final = ("flavour", "schedule", "seed", "left", *_OPTIONS)
 _LEAST: Final = {"devices": 1, "seed": 0}
 """The least of each number; the most of it only the library knows."""
 _CHOICES: Final = {
-    "schedule": ("eager", "lazy", "seeded"),
+    "schedule": SCHEDULES,
     "recycle": RECYCLING,
     "left": tuple(AtExit),
 }

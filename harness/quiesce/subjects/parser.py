@@ -17,6 +17,7 @@ from quiesce.model.requests import RequestError, evaluate_size
 from quiesce.model.versions import parse_versions
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.runtime.flavours import Simulated, parse_flavour
+from quiesce.simulator.runtime.launch import SCHEDULES
 from quiesce.subjects.manifest import (
     BASE,
     OPERATIONS_DEFAULT,
@@ -178,7 +179,6 @@ def _is_words(value: object) -> bool:
 
 
 MANIFEST: Final = "subject.toml"
-_SCHEDULES: Final = ("eager", "lazy", "seeded")
 
 
 def read_manifest(path: Path) -> Subject:
@@ -287,8 +287,8 @@ def _run(table: Table | None) -> Run | None:
 
 def _schedule(table: Table) -> str:
     schedule = table.text("schedule", "eager")
-    if schedule not in _SCHEDULES:
-        table.refuse(f"'{schedule}' is no schedule", " or ".join(f'"{word}"' for word in _SCHEDULES), "schedule")
+    if schedule not in SCHEDULES:
+        table.refuse(f"'{schedule}' is no schedule", " or ".join(f'"{word}"' for word in SCHEDULES), "schedule")
     return schedule
 
 

@@ -8,7 +8,7 @@ that was refused uses none, unless the run asked for that refusal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -48,46 +48,33 @@ _UNHEARD: Final = (
 )
 
 
+@dataclass(slots=True)
 class Use:
-    """What a process did with its device, gathered from its records."""
+    """What a process did with its device, gathered from its records.
 
-    def __init__(
-        self,
-        refusals: Iterable[Refusal] = (),
-        vendors: Iterable[Path] = (),
-        others: Iterable[Path] = (),
-        *,
-        linked: Iterable[LinkedRuntime] = (),
-        left_alone: Mapping[Path, str] | None = None,
-        has_own: bool = False,
-        was_heard: bool = True,
-    ) -> None:
-        self.memory = False
-        """Whether it used memory of the device, or of the host that the device can use."""
-        self.work = False
-        """Whether it used anything at all: memory, a stream, an event, a kernel."""
-        self.contexts = 0
-        """How many contexts it made, which use nothing by themselves."""
-        self.too_large: Record | None = None
-        """The largest request for memory that was refused, although nobody asked for that failure."""
-        self.vendors = tuple(vendors)
-        """Runtimes of a vendor's own that it loaded."""
-        self.others = tuple(others)
-        """The names of other runtimes than the flavour's that it needed."""
-        self.linked = tuple(linked)
-        """Runtimes that were linked into its files and redirected."""
-        self.left_alone = left_alone or {}
-        """Those that were not redirected, and why."""
-        self.has_own = has_own
-        """Whether it loaded the flavour's own runtime, so that some of its work is the flavour's."""
-        self.was_heard = was_heard
-        """Whether quiesce's module for the dynamic loader ran in any process of the run."""
-        self._refusals = dict.fromkeys(refusals)
+    ``refusals`` are what it was refused, each once, and ``vendors`` runtimes of a vendor's own that it loaded.
+    ``others`` name the runtimes of other flavours that it needed. ``linked`` were linked into its files and redirected,
+    ``left_alone`` were not, and why. ``has_own`` says that it loaded the flavour's own runtime, so that some of its
+    work is the flavour's, ``was_heard`` that quiesce's module for the dynamic loader ran in some process of the run.
+    ``memory`` says that it used memory of the device, or of the host that the device can use, ``work`` that it used
+    anything at all: memory, a stream, an event, a kernel. ``contexts`` counts those that it made, which use nothing by
+    themselves. ``too_large`` is the largest request for memory that was refused, although nobody asked for that.
+    """
 
-    @property
-    def refusals(self) -> tuple[Refusal, ...]:
-        """What it was refused, each once."""
-        return tuple(self._refusals)
+    refusals: Sequence[Refusal] = ()
+    vendors: Sequence[Path] = ()
+    others: Sequence[Path] = ()
+    linked: Sequence[LinkedRuntime] = ()
+    left_alone: Mapping[Path, str] = field(default_factory=dict)
+    has_own: bool = False
+    was_heard: bool = True
+    memory: bool = False
+    work: bool = False
+    contexts: int = 0
+    too_large: Record | None = None
+
+    def __post_init__(self) -> None:
+        self.refusals = tuple(dict.fromkeys(self.refusals))
 
     def unlike(self, simulated: Simulated, owner: Owner) -> str:
         """Return which other runtimes it used than the flavour's, and what to do; empty where it used none."""
@@ -104,8 +91,8 @@ class Use:
         self.work = self.work or not (is_context or record.seen in _QUESTIONS)
         if is_refused and (self.too_large is None or self.too_large.size_bytes < record.size_bytes):
             self.too_large = record
-        if record.seen is Seen.NOT_SIMULATED and all(each.function != record.function for each in self._refusals):
-            self._refusals[Refusal(RefusalKind.NOT_SIMULATED, record.function, 0)] = None
+        if record.seen is Seen.NOT_SIMULATED and all(each.function != record.function for each in self.refusals):
+            self.refusals = (*self.refusals, Refusal(RefusalKind.NOT_SIMULATED, record.function, 0))
 
 
 def use_of(ledger: Ledger, path: Path, loads: Sequence[Load]) -> Use:

@@ -27,6 +27,8 @@ from quiesce.simulator.runtime.processes import Descendants, SignalRelay, Surviv
 from quiesce.simulator.runtime.run_folder import PREFIX, FolderOwner, LeftFolder, note_status, refuse_other_kinds
 
 SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
+SCHEDULES: Final = ("eager", "lazy", "seeded")
+"""When queued work runs: at once, as late as allowed, or in an order from the seed."""
 RECYCLING: Final = ("late", "eager", "never")
 """When an address is used again that was given back: the default for programs first."""
 
