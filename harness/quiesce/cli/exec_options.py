@@ -35,12 +35,13 @@ _USUAL: Final = "cuda:12"
 class ExecOptions:
     """What a run of ``quiesce exec`` was asked for, by the names and in the order of its options.
 
-    ``words`` are the program with its arguments, ``command`` is the command up to them that runs it again.
+    ``words`` are the program with its arguments. ``again`` is the command that runs it again, ``command`` up to them.
     """
 
     words: tuple[str, ...]
     report: Path | None
     command: str
+    again: str
     flavour: str | None
     schedule: str
     seed: int
@@ -72,11 +73,6 @@ class ExecOptions:
     def simulated(self) -> Simulated:
         """The flavour that the machine begins with."""
         return self.asked or parse_flavour(_USUAL)
-
-    @property
-    def again(self) -> str:
-        """The command that runs the program again."""
-        return f"{self.command} {wording.join(self.words)}"
 
     def environment(self) -> dict[str, str]:
         """Return the environment that the program begins with: the caller's, and what switches pools off if asked."""
@@ -117,18 +113,17 @@ class ExecOptions:
         )
 
 
-_REPEATED: Final = tuple(
-    field.name for field in fields(ExecOptions) if field.name not in ("words", "report", "command")
-)
-"""The options that decide what happens, in the order of a command: all but the first three."""
+_REPEATED: Final = tuple(field.name for field in fields(ExecOptions))[4:]
+"""The options that decide what happens, in the order of a command: all but the first four."""
 
 
 def options_of(arguments: argparse.Namespace) -> ExecOptions:
     """Return the options that were parsed."""
     given = {name: getattr(arguments, name) for name in _REPEATED}
     given |= {"fail": tuple(arguments.fail), "api_errors": ApiErrors(arguments.api_errors)}
-    command = exec_command(arguments, _parsed(["true"]))
-    return ExecOptions(tuple(arguments.words), arguments.report, command, **given)
+    defaults = _parsed(["true"])
+    command, again = exec_command(arguments, defaults), reproduce_command(arguments, defaults)
+    return ExecOptions(tuple(arguments.words), arguments.report, command, again, **given)
 
 
 def read_options(words: Sequence[str]) -> ExecOptions:
