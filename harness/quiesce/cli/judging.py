@@ -18,10 +18,10 @@ from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted
 from quiesce.reporting.pytest_handover import Session
 from quiesce.reporting.text import clean, clean_line
-from quiesce.simulator.judge.conditions import JudgeConditions
 from quiesce.simulator.judge.failed_calls import needless
 from quiesce.simulator.judge.memory_use import lines_of
 from quiesce.simulator.judge.process import (
+    JudgeConditions,
     Process,
     judge_process,
     judge_refused,

@@ -1,21 +1,21 @@
 """The door of the judge: what the process that left a ledger did, as findings and as reasons to doubt a pass.
 
-``quiesce exec``, the programs of subjects and the fixture ``simulated_device`` come in here, whatever they make of it:
-:func:`judge_process` takes a process that has ended, :func:`quiesce.simulator.judge.watching.watch_process` one that
-still runs.
+``quiesce exec`` and the programs of subjects come in here with each process that has ended. The fixture
+``simulated_device`` asks about one that still runs: :mod:`quiesce.simulator.judge.watching` reads the same logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quiesce.model.findings import Finding
 from quiesce.model.outcomes import Flavour
-from quiesce.model.program_run import OutOfMemory, ProgramRun
+from quiesce.model.program_run import Conditions, OutOfMemory, ProgramRun
 from quiesce.model.results import Result, Verdict
-from quiesce.simulator.judge.conditions import ApiErrors, JudgeConditions
+from quiesce.simulator.judge.conditions import ApiErrors, AtExit
 from quiesce.simulator.judge.failed_calls import NO_FAILURES, Failures, failures_of, last_refusal, unsurvived
 from quiesce.simulator.judge.judgement import Judgement, judge
 from quiesce.simulator.judge.logs import Logs, open_logs
@@ -34,6 +34,38 @@ from quiesce.simulator.judge.unchecked import (
 from quiesce.simulator.runtime.failed_calls import FailureLog, RefusalKind, read_failures, read_refusals
 from quiesce.simulator.runtime.flavours import Simulated
 from quiesce.simulator.runtime.kernel_logs import read_uncomputed
+from quiesce.simulator.runtime.loads import Load
+
+if TYPE_CHECKING:
+    from quiesce.simulator.judge.known_errors import KnownError
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeConditions:
+    """How the processes of a run are judged, and what is known of the run: as little as nothing.
+
+    ``simulated`` is the flavour that the user asked for, None where each process took what it needs. ``loads`` is what
+    the dynamic loader did in all processes, ``running`` are those that had not ended when the program had. ``failed``
+    says that the program's exit status tells of a failure, ``crash`` names the signal by which it crashed: it may be a
+    process that was refused something. ``known_errors`` are errors of calls that the user expects. ``words`` are the
+    program with its arguments, ``environment`` is what it began with, and ``pools`` says whether packages could keep
+    freed memory in pools of their own. ``is_small`` says that the run chose how much memory its devices have, so that
+    lack of it was asked for. ``report`` is how a report says that the program was run, None where there is none.
+    """
+
+    at_exit: AtExit = AtExit.LOST
+    simulated: Simulated | None = None
+    loads: Sequence[Load] = ()
+    running: frozenset[int] = frozenset()
+    failed: bool = False
+    crash: str = ""
+    api_errors: ApiErrors = ApiErrors.TELL
+    known_errors: Sequence[KnownError] = ()
+    words: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    pools: bool = True
+    is_small: bool = False
+    report: Conditions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +98,7 @@ class Process:
     left_kernels_out: bool = False
 
 
-def judge_process(path: Path, conditions: JudgeConditions = JudgeConditions()) -> Process:  # noqa: B008 - frozen
+def judge_process(path: Path, conditions: JudgeConditions = JudgeConditions()) -> Process:
     """Judge the process that left its ledger at ``path``, and its other logs next to it.
 
     Raises :class:`DamagedFile` for a log that no process can have written.
