@@ -1,4 +1,7 @@
-"""One function, parsed and checked: what it declares, and its instructions and labels in order."""
+"""One function, parsed and checked: what it declares, and its instructions and labels in order.
+
+https://docs.nvidia.com/cuda/parallel-thread-execution/#state-spaces-types-and-variables
+"""
 
 from __future__ import annotations
 

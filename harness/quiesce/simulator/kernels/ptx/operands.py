@@ -1,4 +1,8 @@
-"""What an instruction works on: registers, literals, names, addresses and groups of them, and their types."""
+"""What an instruction works on: registers, literals, names, addresses and groups of them, and their types.
+
+https://docs.nvidia.com/cuda/parallel-thread-execution/#instruction-operands
+https://docs.nvidia.com/cuda/parallel-thread-execution/#fundamental-types
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Words of PTX, with their places: names with their modifiers, directives, literals and punctuation."""
+"""Words of PTX, with their places: names with their modifiers, directives, literals and punctuation.
+
+https://docs.nvidia.com/cuda/parallel-thread-execution/#syntax
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The control flow of a function: its basic blocks, and the regions that the threads run between two waits."""
+"""The control flow of a function: its basic blocks, and the regions that the threads run between two waits.
+
+https://docs.nvidia.com/cuda/parallel-thread-execution/#control-flow-instructions
+"""
 
 from __future__ import annotations
 

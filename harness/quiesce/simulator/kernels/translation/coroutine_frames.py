@@ -24,7 +24,7 @@ from quiesce.simulator.kernels.ptx.operands import (
 )
 from quiesce.simulator.kernels.translation.control_flow import Flow
 from quiesce.simulator.kernels.translation.data_flow import Liveness, effects_of, is_certainly_used, written_operands
-from quiesce.simulator.kernels.translation.emitter import Emitter, WarpOperands
+from quiesce.simulator.kernels.translation.emitter import Emitter, Suspension, WarpOperands
 from quiesce.simulator.kernels.translation.instructions.table import handler_of
 from quiesce.simulator.kernels.translation.llvm_code import (
     BLOCK_THREADS_MAX,
@@ -123,6 +123,8 @@ def _array_bytes(element_bytes: int) -> int:
 
 NEXT: Final = 0
 """Where the array begins that has each thread's next state."""
+DONE: Final = -1
+"""The next state of a thread that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,7 @@ LINEAR = "%own.linear"
 _UNUSED = WarpOperands()
 
 
-class ThreadSuspension:
+class ThreadSuspension(Suspension):
     """The points at which one thread may be left and entered again, and its local memory."""
 
     def __init__(self, frames: Frames, flow: Flow, liveness: Liveness) -> None:
@@ -296,9 +298,6 @@ class ThreadSuspension:
             self._frames.save(e, register, LINEAR)
         e.emit(f"ret i32 {operation}")
         self._resume(e, live)
-
-    def go_back(self, e: Emitter, target: int) -> None:
-        """Let a thread go back to the beginning of a loop; it does not wait there."""
 
     def enter_block(self, e: Emitter, number: int) -> None:
         """Let a thread be entered at the beginning of a block."""

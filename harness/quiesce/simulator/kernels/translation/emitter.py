@@ -6,10 +6,9 @@ reads them as the type that it names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
@@ -37,8 +36,8 @@ from quiesce.simulator.kernels.translation.spin_loops import spinning_branches
 U64 = TYPES["u64"]
 
 
-class Suspension(Protocol):
-    """Leaving a thread where it waits, and going on from there."""
+class Suspension:
+    """Leaving a thread where it waits, and going on from there. This one has waited: it goes on, and gets nothing."""
 
     def wait(self, e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...]) -> None:
         """End the function with the number of an operation, and go on with its results later."""
@@ -48,12 +47,15 @@ class Suspension(Protocol):
 
     def result(self, e: Emitter) -> str:
         """Return the result of the operation that a thread waited for, with 64 bits."""
+        return "0"
 
     def predicate(self, e: Emitter) -> str:
         """Return the predicate that came with the result."""
+        return "false"
 
     def area(self, bytes_: int) -> int:
         """Return the place in a thread of memory for an operation that needs more than a few numbers."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +324,26 @@ class Emitter(Code):
         if parameter is None or not inside or not isinstance(self.shape, LoopShape):
             return None
         return self.shape.parameter(parameter.offset + offset, bits)
+
+
+Handler = Callable[[Emitter, Instruction], None]
+
+
+class Chapter:
+    """Instructions that the PTX ISA describes in one place, and the functions that translate them.
+
+    Most instructions have a link of their own, which ends with their name: ``…-instructions-lop3``.
+    """
+
+    def __init__(self, link: str) -> None:
+        self.link = link
+        self.handlers: dict[str, Handler] = {}
+
+    def translates(self, *opcodes: str) -> Callable[[Handler], Handler]:
+        """Note that the function that follows translates these instructions."""
+
+        def note(handler: Handler) -> Handler:
+            self.handlers.update(dict.fromkeys(opcodes, handler))
+            return handler
+
+        return note

@@ -24,9 +24,9 @@ from quiesce.simulator.kernels.translation.llvm_code import Late
 from quiesce.simulator.kernels.translation.object_tables import metadata, tables
 from quiesce.simulator.kernels.translation.program import PLAIN, Program, SharedUse, Variant
 from quiesce.simulator.kernels.translation.spin_loops import waits_for_some
-from quiesce.simulator.kernels.translation.stride_specialisation import Strides, guess_strides
+from quiesce.simulator.kernels.translation.stride_specialisation import USUAL, Strides, block_function, guess_strides
 from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
-from quiesce.simulator.kernels.translation.work_group_vectorisation import USUAL, block_function, together_function
+from quiesce.simulator.kernels.translation.work_group_vectorisation import together_function
 from quiesce.simulator.kernels.translation.work_item_loops import loop_functions
 
 _INSTRUCTIONS_MAX: Final = 2_000
@@ -78,10 +78,11 @@ def parse(module: Module, entry: str, variant: Variant) -> Kernel:
     return Kernel(program, function, variant.tuned)
 
 
-# -- from function to function
+# -- what changes the function, or finds something out about it
 
 
 def _find_shared_use(kernel: Kernel) -> Kernel:
+    """With checks: say whether races in shared memory can be judged."""
     if not kernel.program.variant.checks:
         return kernel
     functions = list(reached(kernel.program, kernel.function))
@@ -93,15 +94,18 @@ def _find_shared_use(kernel: Kernel) -> Kernel:
 
 
 def _keep_warps_in_step(kernel: Kernel) -> Kernel:
+    """Let the threads of a warp wait for each other where the kernel takes them to be in step."""
     function = with_steps(kernel.function)
     return kernel if function is kernel.function else replace(kernel, function=function, tuned=False)
 
 
 def _find_waits(kernel: Kernel) -> Kernel:
+    """Say whether threads wait for each other: at barriers, in warp operations, in loops that look at memory again."""
     return replace(kernel, waits=waits(kernel.program, kernel.function))
 
 
 def _inline(kernel: Kernel) -> Kernel:
+    """Make functions in which threads wait part of the kernel: only a kernel can be left and entered again."""
     if not kernel.waits:
         return kernel
     function, kept = inline_waiting_functions(kernel.program, kernel.function)
@@ -109,21 +113,24 @@ def _inline(kernel: Kernel) -> Kernel:
 
 
 def _find_shared_loops(kernel: Kernel) -> Kernel:
+    """Find loops whose rounds all threads of a block do together, so that memory is read in order."""
     kernel = replace(kernel, tuned=kernel.tuned and len(kernel.function.items) <= _INSTRUCTIONS_MAX)
     with_loops = replace(kernel, loops=shared_loops(kernel.function, flow_of(kernel.function, waits_for_some)))
     return with_loops if with_loops.is_grouped else kernel
 
 
 def _specialise_strides(kernel: Kernel) -> Kernel:
+    """Take parameters that are strides for the sizes of elements; the block's function compares."""
     if kernel.waits or not kernel.is_grouped:
         return kernel
     return replace(kernel, strides=guess_strides(kernel.function))
 
 
-# -- from functions to text
+# -- what writes functions of LLVM
 
 
 def _split_at_barriers(kernel: Kernel) -> Kernel:
+    """Write one thread as a coroutine that is left where it waits; its registers are then in frames."""
     if not (kernel.waits or kernel.is_grouped):
         return kernel
     thread = thread_function(kernel.program, kernel.function, kernel.loops, kernel.kept, kernel.tuned)
@@ -132,6 +139,7 @@ def _split_at_barriers(kernel: Kernel) -> Kernel:
 
 
 def _vectorise_work_groups(kernel: Kernel) -> Kernel:
+    """Write all threads of a block as a loop for each part between two waits, which LLVM can vectorise."""
     program, function, frames = kernel.program, kernel.function, kernel.frames
     if frames is None or (kernel.waits and not (kernel.is_grouped and frames.is_plain)):
         return kernel
@@ -145,130 +153,63 @@ def _vectorise_work_groups(kernel: Kernel) -> Kernel:
 
 
 def _write_work_item_loops(kernel: Kernel) -> Kernel:
+    """Write the kernel with three loops over the threads of a block round it, if they never wait."""
     if kernel.waits or kernel.frames is not None:
         return kernel
     backwards = kernel.program.variant.backwards
     return kernel.with_lines(loop_functions(kernel.program, kernel.function, backwards=backwards))
 
 
+def _write_called_functions(kernel: Kernel) -> Kernel:
+    """Write the functions that are called, or whose address is taken."""
+    return kernel.with_lines(called_functions(kernel.program))
+
+
+def _write_called_checks(kernel: Kernel) -> Kernel:
+    """Write the checks of accesses that are functions of their own, since there are many."""
+    return kernel.with_lines(called_checks(kernel.program, kernel.function))
+
+
+def _write_recorders(kernel: Kernel) -> Kernel:
+    """Write the functions that note accesses to words of shared memory."""
+    return kernel.with_lines(noting_functions(kernel.program))
+
+
 def _write_tables(kernel: Kernel) -> Kernel:
+    """Write what the runtime reads from the object: sizes, parameters, places in the text, states."""
     return kernel.with_lines(tables(kernel.program, kernel.function, kernel.waits, kernel.frames, kernel.frame_bytes))
 
 
 def _declare(kernel: Kernel) -> Kernel:
+    """Declare the functions of the runtime and of LLVM that are called, and the metadata of lines."""
     return kernel.with_lines([*sorted(kernel.program.declarations), *metadata(kernel.function)])
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One step of the compiler: a name, what it does, what it looks at, and what it gives to the next ones."""
+    """One step of the compiler; its function says what it does. What it needs and gives are fields of a kernel."""
 
     name: str
-    does: str
-    takes: str
-    gives: str
     run: Callable[[Kernel], Kernel]
+    needs: str
+    gives: str
 
 
 PASSES: Final = (
-    Pass(
-        "shared memory use",
-        "With checks: say whether races in shared memory can be judged.",
-        "the kernel and what it calls",
-        "program.shared_use",
-        _find_shared_use,
-    ),
-    Pass(
-        "warp-synchronous code",
-        "Let the threads of a warp wait for each other where the kernel takes them to be in step.",
-        "function",
-        "function, with steps between instructions",
-        _keep_warps_in_step,
-    ),
-    Pass(
-        "wait analysis",
-        "Say whether threads wait for each other: at barriers, in warp operations, in loops that look at memory again.",
-        "the kernel and what it calls",
-        "waits",
-        _find_waits,
-    ),
-    Pass(
-        "inlining",
-        "Make functions in which threads wait part of the kernel: only a kernel can be left and entered again.",
-        "function, waits",
-        "function, kept",
-        _inline,
-    ),
-    Pass(
-        "loop interchange",
-        "If tuned: find loops whose rounds all threads of a block do together, so that memory is read in order.",
-        "function, tuned, waits, kept",
-        "loops, tuned",
-        _find_shared_loops,
-    ),
-    Pass(
-        "stride specialisation",
-        "Take parameters that are strides for the sizes of elements; the launch compares.",
-        "function, loops",
-        "strides",
-        _specialise_strides,
-    ),
-    Pass(
-        "barrier splitting",
-        "Write one thread as a coroutine, which is left where it waits; its registers are then in a frame.",
-        "function, waits, loops, kept",
-        "a function in lines, frames, frame_bytes",
-        _split_at_barriers,
-    ),
-    Pass(
-        "work-group vectorisation",
-        "Write all threads of a block as a loop for each part between two waits, which LLVM can vectorise.",
-        "function, frames, loops, strides",
-        "functions in lines",
-        _vectorise_work_groups,
-    ),
-    Pass(
-        "work-item loops",
-        "Write the kernel with three loops over the threads of a block around it, if they never wait.",
-        "function, waits, frames",
-        "functions in lines",
-        _write_work_item_loops,
-    ),
-    Pass(
-        "called functions",
-        "Write the functions that are called, or whose address is taken.",
-        "program.numbers",
-        "functions in lines",
-        lambda kernel: kernel.with_lines(called_functions(kernel.program)),
-    ),
-    Pass(
-        "out-of-line checks",
-        "Write the checks of accesses that are functions of their own, since there are many.",
-        "program.checks_called",
-        "functions in lines",
-        lambda kernel: kernel.with_lines(called_checks(kernel.program, kernel.function)),
-    ),
-    Pass(
-        "access recording",
-        "Write the functions that note accesses to words of shared memory.",
-        "program.noted_words",
-        "functions in lines",
-        lambda kernel: kernel.with_lines(noting_functions(kernel.program)),
-    ),
-    Pass(
-        "tables",
-        "Write what the runtime reads from the object: sizes, parameters, places in the text, states.",
-        "program, frames, frame_bytes",
-        "constants in lines",
-        _write_tables,
-    ),
-    Pass(
-        "declarations",
-        "Declare the functions of the runtime and of LLVM that are called.",
-        "program.declarations",
-        "declarations and metadata in lines",
-        _declare,
-    ),
+    Pass("shared memory analysis", _find_shared_use, needs="function", gives="program.shared_use"),
+    Pass("warp-synchronous code", _keep_warps_in_step, needs="function", gives="function, tuned"),
+    Pass("wait analysis", _find_waits, needs="function", gives="waits"),
+    Pass("inlining", _inline, needs="function, waits", gives="function, kept"),
+    Pass("loop interchange", _find_shared_loops, needs="function, tuned, kept", gives="loops, tuned"),
+    Pass("stride specialisation", _specialise_strides, needs="function, waits, loops", gives="strides"),
+    Pass("barrier splitting", _split_at_barriers, needs="function, waits, loops, kept", gives="frames, loops, lines"),
+    Pass("work-group vectorisation", _vectorise_work_groups, needs="function, frames, loops, strides", gives="lines"),
+    Pass("work-item loops", _write_work_item_loops, needs="function, waits, frames", gives="lines"),
+    Pass("called functions", _write_called_functions, needs="program.numbers", gives="lines"),
+    Pass("out-of-line checks", _write_called_checks, needs="program.checks_called", gives="lines"),
+    Pass("access recording", _write_recorders, needs="program.noted_words", gives="lines"),
+    Pass("tables", _write_tables, needs="program, waits, frames", gives="lines"),
+    Pass("declarations", _declare, needs="program.declarations", gives="lines"),
 )
 
 

@@ -10,7 +10,19 @@ from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
 from quiesce.simulator.kernels.ptx.operands import Address, Operand, Register, Symbol
+from quiesce.simulator.kernels.translation.coroutine_frames import DONE, NEXT
 from quiesce.simulator.kernels.translation.data_flow import effects_of
+from quiesce.simulator.kernels.translation.function_body import ATTRIBUTES
+from quiesce.simulator.kernels.translation.llvm_code import (
+    BLOCK,
+    FRAMES,
+    INDEX,
+    INVARIANT,
+    LANE,
+    PARAMETERS,
+    STATE,
+    WARP,
+)
 
 _MULTIPLIED: Final = frozenset({"mul", "mad"})
 _PASSED_ON: Final = frozenset({"mov", "add", "sub", "shl", "shr", "cvt", "mul", "mad", "cvta"})
@@ -20,6 +32,8 @@ _STRIDES_MAX: Final = 8
 
 Strides = dict[tuple[int, int], int]
 """Values by the offset of a parameter and its bits."""
+USUAL: Final = "quiesce_kernel_usual"
+"""The function for a block in which a stride is not what it was taken to be."""
 
 
 def guess_strides(function: Function) -> Strides:
@@ -72,3 +86,80 @@ def _sizes_of_accesses(stride: Register, readers: dict[Register, list[Instructio
 
 def _is_at(operand: Operand, register: Register) -> bool:
     return isinstance(operand, Address) and operand.base == register
+
+
+def block_function(strides: Strides) -> list[str]:
+    """Return a function that runs the threads of a block together, and then those that are left one after another."""
+    lines = list(_BLOCK_BEGINS)
+    for number, ((offset, bits), value) in enumerate(strides.items()):
+        lines += [
+            f"%guess{number}.place = getelementptr i8, ptr %parameters, i64 {offset}",
+            f"%guess{number}.value = load i{bits}, ptr %guess{number}.place, align 1",
+            f"%guess{number}.holds = icmp eq i{bits} %guess{number}.value, {value}",
+            f"br i1 %guess{number}.holds, label %guessed{number}, label %begin",
+            f"guessed{number}:",
+        ]
+    others = ["begin:", f"%others = call i32 @{USUAL}(ptr %context)", "ret i32 %others"] if strides else []
+    return [*lines, *_BLOCK_ENDS[:-1], *others, "}"]
+
+
+_BLOCK_BEGINS: Final = f"""define i32 @quiesce_kernel_block(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{
+entry:
+%thread = alloca [64 x i8], align 16
+%frames.place = getelementptr i8, ptr %context, i64 {FRAMES}
+%frames = load ptr, ptr %frames.place, {INVARIANT}
+%nexts = getelementptr i8, ptr %frames, i64 {NEXT}
+%parameters.place = getelementptr i8, ptr %context, i64 {PARAMETERS}
+%parameters = load ptr, ptr %parameters.place, {INVARIANT}
+%block.x.place = getelementptr i8, ptr %context, i64 {BLOCK}
+%block.x = load i32, ptr %block.x.place, {INVARIANT}, !range !1
+%block.y.place = getelementptr i8, ptr %context, i64 {BLOCK + 4}
+%block.y = load i32, ptr %block.y.place, {INVARIANT}, !range !1
+%block.z.place = getelementptr i8, ptr %context, i64 {BLOCK + 8}
+%block.z = load i32, ptr %block.z.place, {INVARIANT}, !range !1
+%block.row = mul i32 %block.x, %block.y
+%threads = mul i32 %block.row, %block.z""".split("\n")
+_BLOCK_ENDS: Final = f"""%together = call i32 @quiesce_kernel_together(ptr %context, ptr %frames, i32 0)
+%is.apart = icmp sgt i32 %together, 0
+br i1 %is.apart, label %apart, label %whole
+whole:
+ret i32 %together
+apart:
+br label %one
+one:
+%number = phi i32 [0, %apart], [%number.next, %following]
+%next.place = getelementptr i32, ptr %nexts, i32 %number
+%state = load i32, ptr %next.place
+%has.ended = icmp eq i32 %state, {DONE}
+br i1 %has.ended, label %following, label %run
+run:
+%state.place = getelementptr i8, ptr %thread, i64 {STATE}
+store i32 %state, ptr %state.place
+%x = urem i32 %number, %block.x
+%row = udiv i32 %number, %block.x
+%y = urem i32 %row, %block.y
+%z = udiv i32 %row, %block.y
+%x.place = getelementptr i8, ptr %thread, i64 {INDEX}
+store i32 %x, ptr %x.place
+%y.place = getelementptr i8, ptr %thread, i64 {INDEX + 4}
+store i32 %y, ptr %y.place
+%z.place = getelementptr i8, ptr %thread, i64 {INDEX + 8}
+store i32 %z, ptr %z.place
+%lane = and i32 %number, 31
+%lane.place = getelementptr i8, ptr %thread, i64 {LANE}
+store i32 %lane, ptr %lane.place
+%warp = lshr i32 %number, 5
+%warp.place = getelementptr i8, ptr %thread, i64 {WARP}
+store i32 %warp, ptr %warp.place
+%end = call i32 @quiesce_kernel_thread(ptr %context, ptr %thread)
+%has.failed = icmp slt i32 %end, 0
+br i1 %has.failed, label %failed, label %following
+failed:
+ret i32 %end
+following:
+%number.next = add nuw nsw i32 %number, 1
+%is.last = icmp eq i32 %number.next, %threads
+br i1 %is.last, label %all, label %one
+all:
+ret i32 0
+}}""".split("\n")

@@ -13,9 +13,16 @@ from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Address, Integer, Operand
 from quiesce.simulator.kernels.translation.accesses import Access, AccessKind
 from quiesce.simulator.kernels.translation.checks import checked_copy, is_copy_by_groups
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import choose, not_executed, refuse, require
 from quiesce.simulator.kernels.translation.instructions.memory import HINT, SCOPES, access, place_of
+
+COPIES: Final = Chapter(
+    "https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-cp-async"
+)
+BARRIERS_IN_MEMORY: Final = Chapter(
+    "https://docs.nvidia.com/cuda/parallel-thread-execution/#parallel-synchronization-and-communication-instructions"
+)
 
 _SIDES: Final[tuple[AccessKind, AccessKind]] = ("store", "load")
 _PART_BYTES: Final = 16
@@ -37,6 +44,7 @@ def _address(e: Emitter, i: Instruction, operand: Operand, space: str, bytes_: i
     return access(e, i, operand, space, bytes_, kind)
 
 
+@COPIES.translates("cp")
 def copy(e: Emitter, i: Instruction) -> None:
     """Translate ``cp``."""
     if "async" not in i.modifiers or "tensor" in i.modifiers or "reduce" in i.modifiers:
@@ -171,6 +179,7 @@ def _word(e: Emitter, i: Instruction, operand: Operand) -> str:
     return _address(e, i, operand, space, 8, "store")
 
 
+@BARRIERS_IN_MEMORY.translates("mbarrier")
 def barrier_in_memory(e: Emitter, i: Instruction) -> None:
     """Translate ``mbarrier``."""
     for name, translate in _BARRIERS.items():
@@ -255,5 +264,3 @@ _BARRIERS: Final = {
     "try_wait": _test,
     "pending_count": _count_pending,
 }
-
-HANDLERS: Final = {"cp": copy, "mbarrier": barrier_in_memory}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction, Parameter
 from quiesce.simulator.kernels.ptx.operands import TYPES, Group, Operand, Register, Symbol, Type, bits_type
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import refuse, require
 from quiesce.simulator.kernels.translation.llvm_code import ASSERTED
+
+CALLS: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#control-flow-instructions-call")
 
 _U64 = TYPES["u64"]
 
 
+@CALLS.translates("call")
 def call(e: Emitter, i: Instruction) -> None:
     """Translate ``call``."""
     require(i, ("uni",), operands=(1, 2, 3, 4), types=0)
@@ -154,6 +158,3 @@ def _return(e: Emitter, target: Operand, value: str, type_: Type) -> None:
         e.store(type_.integer, value, e.memory[target.name])
     else:
         e.write(target, value, type_)
-
-
-HANDLERS = {"call": call}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Operand, Pair, Type, lane_of
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.floating_point import flush
 from quiesce.simulator.kernels.translation.instructions.forms import UNTYPED, choose, refuse, require, require_type
 from quiesce.simulator.kernels.translation.instructions.half_precision import widen
+
+COMPARISON: Final = Chapter(
+    "https://docs.nvidia.com/cuda/parallel-thread-execution/#comparison-and-selection-instructions"
+)
 
 _ORDERED = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
@@ -48,6 +54,7 @@ def _combine(e: Emitter, i: Instruction, value: str) -> str:
     return value if how == "none" else e.define(f"{how} i1 {value}, {e.read(i.operands[3], PREDICATE)}")
 
 
+@COMPARISON.translates("setp")
 def set_predicate(e: Emitter, i: Instruction) -> None:
     """Translate ``setp``, with one or two destinations."""
     require(i, (*_COMPARISONS, *_COMBINATIONS, "ftz"), operands=(3, 4))
@@ -76,6 +83,7 @@ def _set_predicates_of_lanes(e: Emitter, i: Instruction, name: str, type_: Type,
         e.write(register, _combine(e, i, _compare_bits(e, i, name, lane_of(type_), parts)), PREDICATE)
 
 
+@COMPARISON.translates("set")
 def set_value(e: Emitter, i: Instruction) -> None:
     """Translate ``set``: all ones or 1.0 where the comparison holds."""
     require(i, (*_COMPARISONS, *_COMBINATIONS, "ftz"), operands=(3, 4), types=2)
@@ -113,6 +121,7 @@ def _set_lanes(e: Emitter, i: Instruction, name: str, values: list[str]) -> None
     e.write(i.operands[0], whole, result_type)
 
 
+@COMPARISON.translates("selp")
 def select_by_predicate(e: Emitter, i: Instruction) -> None:
     """Translate ``selp``."""
     require(i, operands=4)
@@ -121,6 +130,7 @@ def select_by_predicate(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.select(e.read(i.operands[3], PREDICATE), type_.integer, first, second), type_)
 
 
+@COMPARISON.translates("slct")
 def select_by_sign(e: Emitter, i: Instruction) -> None:
     """Translate ``slct``: the first source where the third is not negative."""
     require(i, ("ftz",), operands=4, types=2)
@@ -133,6 +143,3 @@ def select_by_sign(e: Emitter, i: Instruction) -> None:
     else:
         holds = e.define(f"icmp sge i32 {e.read(i.operands[3], _S32)}, 0")
     e.write(i.operands[0], e.select(holds, type_.integer, first, second), type_)
-
-
-HANDLERS = {"setp": set_predicate, "set": set_value, "selp": select_by_predicate, "slct": select_by_sign}

@@ -6,7 +6,7 @@ from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import TYPES, Type, lane_of
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.floating_point import (
     DIRECTED,
     MODES,
@@ -17,6 +17,10 @@ from quiesce.simulator.kernels.translation.instructions.floating_point import (
 )
 from quiesce.simulator.kernels.translation.instructions.forms import choose, not_executed, refuse, require
 from quiesce.simulator.kernels.translation.instructions.half_precision import narrow, narrow_double, widen
+
+CONVERSION: Final = Chapter(
+    "https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-cvt"
+)
 
 BYTE_FORMATS: Final = frozenset({"e4m3x2", "e5m2x2"})
 _B16: Final = TYPES["b16"]
@@ -261,12 +265,10 @@ def convert_packed(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], value, TYPES["b32"])
 
 
+@CONVERSION.translates("cvt")
 def any_conversion(e: Emitter, i: Instruction) -> None:
     """Translate every form of ``cvt``."""
     if not BYTE_FORMATS.isdisjoint(i.modifiers):
         convert_bytes(e, i)
     else:
         (convert_packed if "pack" in i.modifiers else convert)(e, i)
-
-
-HANDLERS = {"cvt": any_conversion}

@@ -6,8 +6,10 @@ from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import TYPES, Type
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import choose, refuse, require, require_type
+
+FLOATING_POINT: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#floating-point-instructions")
 
 NEAREST: Final = "rn"
 DIRECTED: Final = ("rz", "rm", "rp")
@@ -61,6 +63,7 @@ def _float_type(i: Instruction) -> Type:
     return type_
 
 
+@FLOATING_POINT.translates("add", "sub", "mul")
 def basic(e: Emitter, i: Instruction) -> None:
     """Translate ``add``, ``sub`` and ``mul``."""
     require(i, (*_ROUNDINGS, "ftz", "sat"))
@@ -76,6 +79,7 @@ def basic(e: Emitter, i: Instruction) -> None:
     _finish(e, i, value, type_)
 
 
+@FLOATING_POINT.translates("div")
 def divide(e: Emitter, i: Instruction) -> None:
     """Translate ``div``. The approximate forms are exact here."""
     require(i, (*_ROUNDINGS, "approx", "full", "ftz"))
@@ -91,6 +95,7 @@ def divide(e: Emitter, i: Instruction) -> None:
     _finish(e, i, value, type_)
 
 
+@FLOATING_POINT.translates("fma", "mad")
 def fused_multiply_add(e: Emitter, i: Instruction) -> None:
     """Translate ``fma``, and ``mad``, which is the same on every device of today."""
     require(i, (*_ROUNDINGS, "ftz", "sat"), operands=4)
@@ -105,6 +110,7 @@ def fused_multiply_add(e: Emitter, i: Instruction) -> None:
     _finish(e, i, value, type_)
 
 
+@FLOATING_POINT.translates("neg")
 def negate(e: Emitter, i: Instruction) -> None:
     """Translate ``neg``."""
     require(i, ("ftz",), operands=2)
@@ -112,6 +118,7 @@ def negate(e: Emitter, i: Instruction) -> None:
     _finish(e, i, e.define(f"fneg {type_.floating} {e.read_float(i.operands[1], type_)}"), type_)
 
 
+@FLOATING_POINT.translates("abs")
 def absolute(e: Emitter, i: Instruction) -> None:
     """Translate ``abs``."""
     require(i, ("ftz",), operands=2)
@@ -121,6 +128,7 @@ def absolute(e: Emitter, i: Instruction) -> None:
     _finish(e, i, e.pure(floating, f"llvm.fabs.{suffix(type_)}", f"{floating} {value}"), type_)
 
 
+@FLOATING_POINT.translates("min", "max")
 def least_or_greatest(e: Emitter, i: Instruction) -> None:
     """Translate ``min`` and ``max``: NaN gives way to a number unless ``.NaN`` is asked for; -0 is below 0."""
     require(i, ("ftz", "NaN", "xorsign", "abs"), operands=(3, 4))
@@ -144,6 +152,7 @@ def least_or_greatest(e: Emitter, i: Instruction) -> None:
     _finish(e, i, value, type_)
 
 
+@FLOATING_POINT.translates("rcp")
 def reciprocal(e: Emitter, i: Instruction) -> None:
     """Translate ``rcp``. The approximate form for floats is exact here."""
     require(i, (*_ROUNDINGS, "approx", "ftz"), operands=2)
@@ -166,6 +175,7 @@ def _high_word(e: Emitter, value: str) -> str:
     return e.as_float(e.define(f"and i64 {bits}, {0xFFFFFFFF00000000}"), TYPES["f64"])
 
 
+@FLOATING_POINT.translates("sqrt")
 def square_root(e: Emitter, i: Instruction) -> None:
     """Translate ``sqrt``. The approximate form is exact here."""
     require(i, (*_ROUNDINGS, "approx", "ftz"), operands=2)
@@ -180,6 +190,7 @@ def square_root(e: Emitter, i: Instruction) -> None:
     _finish(e, i, result, type_)
 
 
+@FLOATING_POINT.translates("rsqrt")
 def reciprocal_square_root(e: Emitter, i: Instruction) -> None:
     """Translate ``rsqrt``: one over the root, computed in doubles."""
     require(i, ("approx", "ftz"), operands=2)
@@ -198,6 +209,7 @@ def reciprocal_square_root(e: Emitter, i: Instruction) -> None:
 _FUNCTIONS = {"sin": "sinf", "cos": "cosf", "ex2": "exp2f", "lg2": "log2f", "tanh": "tanhf"}
 
 
+@FLOATING_POINT.translates(*_FUNCTIONS)
 def approximate(e: Emitter, i: Instruction) -> None:
     """Translate ``sin``, ``cos``, ``ex2``, ``lg2`` and ``tanh``: the C library's results, closer than a device's."""
     require(i, ("approx", "ftz"), operands=2)
@@ -206,6 +218,7 @@ def approximate(e: Emitter, i: Instruction) -> None:
     _finish(e, i, e.pure("float", _FUNCTIONS[i.opcode], f"float {value}"), type_)
 
 
+@FLOATING_POINT.translates("copysign")
 def copy_sign(e: Emitter, i: Instruction) -> None:
     """Translate ``copysign``: the sign of the first source, the rest of the second."""
     require(i)
@@ -220,6 +233,7 @@ _CLASSES = {"notanumber": 3, "infinite": 0x204, "finite": 0x1F8, "number": 0x3FC
 """What is asked for, by LLVM's numbers for classes of floating-point numbers."""
 
 
+@FLOATING_POINT.translates("testp")
 def test_property(e: Emitter, i: Instruction) -> None:
     """Translate ``testp``."""
     require(i, _CLASSES, operands=2)
@@ -230,23 +244,3 @@ def test_property(e: Emitter, i: Instruction) -> None:
     wanted = _CLASSES[choose(i, _CLASSES)]
     result = e.define(f"call i1 @{name}({type_.floating} {value}, i32 {wanted})")
     e.write(i.operands[0], result, TYPES["pred"])
-
-
-HANDLERS = {
-    "add": basic,
-    "sub": basic,
-    "mul": basic,
-    "div": divide,
-    "fma": fused_multiply_add,
-    "mad": fused_multiply_add,
-    "neg": negate,
-    "abs": absolute,
-    "min": least_or_greatest,
-    "max": least_or_greatest,
-    "rcp": reciprocal,
-    "sqrt": square_root,
-    "rsqrt": reciprocal_square_root,
-    **dict.fromkeys(_FUNCTIONS, approximate),
-    "copysign": copy_sign,
-    "testp": test_property,
-}

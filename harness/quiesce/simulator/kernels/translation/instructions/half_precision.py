@@ -6,12 +6,17 @@ Sums and products of floats that were halves round to the right half: a float ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import TYPES, Type, lane_of
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.floating_point import MODES, NEAREST, saturate
 from quiesce.simulator.kernels.translation.instructions.forms import refuse, require, require_type
+
+HALF_PRECISION: Final = Chapter(
+    "https://docs.nvidia.com/cuda/parallel-thread-execution/#half-precision-floating-point-instructions"
+)
 
 _F32 = TYPES["f32"]
 
@@ -73,6 +78,7 @@ def _flushed(e: Emitter, i: Instruction, bits: str, lane: Type) -> str:
     return e.select(e.define(f"icmp eq i16 {exponent}, 0"), "i16", sign, bits)
 
 
+@HALF_PRECISION.translates("add", "sub", "mul")
 def basic(e: Emitter, i: Instruction) -> None:
     """Translate ``add``, ``sub`` and ``mul``."""
     require(i, ("rn", "ftz", "sat"))
@@ -85,6 +91,7 @@ def basic(e: Emitter, i: Instruction) -> None:
     lanes(e, i, one)
 
 
+@HALF_PRECISION.translates("fma")
 def fused_multiply_add(e: Emitter, i: Instruction) -> None:
     """Translate ``fma``."""
     require(i, ("rn", "ftz", "sat", "relu"), operands=4)
@@ -106,18 +113,21 @@ def _positive(e: Emitter, bits: str, lane: Type) -> str:
     return e.select(e.define(f"fcmp uno float {value}, {value}"), "i16", str(0x7FFF), kept)
 
 
+@HALF_PRECISION.translates("neg")
 def negate(e: Emitter, i: Instruction) -> None:
     """Translate ``neg``."""
     require(i, ("ftz",), operands=2)
     lanes(e, i, lambda sources, lane: _flushed(e, i, e.define(f"xor i16 {sources[0]}, {0x8000}"), lane))
 
 
+@HALF_PRECISION.translates("abs")
 def absolute(e: Emitter, i: Instruction) -> None:
     """Translate ``abs``."""
     require(i, ("ftz",), operands=2)
     lanes(e, i, lambda sources, lane: _flushed(e, i, e.define(f"and i16 {sources[0]}, {0x7FFF}"), lane))
 
 
+@HALF_PRECISION.translates("min", "max")
 def least_or_greatest(e: Emitter, i: Instruction) -> None:
     """Translate ``min`` and ``max``."""
     require(i, ("ftz", "NaN", "xorsign", "abs"))
@@ -143,6 +153,7 @@ def least_or_greatest(e: Emitter, i: Instruction) -> None:
 _FUNCTIONS = {"ex2": "exp2f", "tanh": "tanhf"}
 
 
+@HALF_PRECISION.translates(*_FUNCTIONS)
 def approximate(e: Emitter, i: Instruction) -> None:
     """Translate ``ex2`` and ``tanh``."""
     require(i, ("approx", "ftz"), operands=2)
@@ -153,16 +164,3 @@ def approximate(e: Emitter, i: Instruction) -> None:
         return _flushed(e, i, result, lane)
 
     lanes(e, i, one)
-
-
-HANDLERS = {
-    "add": basic,
-    "sub": basic,
-    "mul": basic,
-    "fma": fused_multiply_add,
-    "neg": negate,
-    "abs": absolute,
-    "min": least_or_greatest,
-    "max": least_or_greatest,
-    **dict.fromkeys(_FUNCTIONS, approximate),
-}

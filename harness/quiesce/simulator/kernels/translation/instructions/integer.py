@@ -10,7 +10,7 @@ from typing import Final
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Type
 from quiesce.simulator.kernels.translation.data_flow import CARRY
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import (
     INTEGERS,
     SIGNED,
@@ -22,7 +22,12 @@ from quiesce.simulator.kernels.translation.instructions.forms import (
     require_type,
 )
 
+INTEGER: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#integer-arithmetic-instructions")
+PACKED: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#integer-arithmetic-instructions-add")
+VIDEO: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#simd-video-instructions")
 
+
+@PACKED.translates("add", "min", "max")
 def arithmetic(e: Emitter, i: Instruction) -> None:
     """Translate ``add``, ``min`` and ``max`` of both halves."""
     require(i, ("relu",) if i.opcode != "add" else ())
@@ -44,13 +49,11 @@ def _call(e: Emitter, name: str, first: str, second: str) -> str:
     return e.define(f"call <2 x i16> @{name}(<2 x i16> {first}, <2 x i16> {second})")
 
 
-PACKED_HANDLERS = {"add": arithmetic, "min": arithmetic, "max": arithmetic}
-
-
 _TYPES = ("u32", "s32", "u64", "s64")
 _WITH_CARRY = frozenset({"addc", "subc", "madc"})
 
 
+@INTEGER.translates("addc", "subc")
 def add_with_carry(e: Emitter, i: Instruction, product: str | None = None) -> None:
     """Translate ``add.cc``, ``addc``, ``sub.cc``, ``subc``, and with a product ``mad.cc`` and ``madc``."""
     require(i, ("cc",) if product is None else ("cc", "lo", "hi"), operands=3 if product is None else 4)
@@ -82,6 +85,7 @@ def wide_type(type_: Type) -> Type:
     return TYPES[f"{type_.name[0]}{2 * type_.bits}"]
 
 
+@INTEGER.translates("add", "sub")
 def add_or_subtract(e: Emitter, i: Instruction) -> None:
     """Translate ``add`` and ``sub``, also those that begin a chain with a carry."""
     if "cc" in i.modifiers:
@@ -117,6 +121,7 @@ def product(e: Emitter, i: Instruction) -> tuple[str, Type]:
     return e.cast(e.define(f"lshr i{bits} {whole}, {type_.bits}"), bits, type_.bits), type_
 
 
+@INTEGER.translates("mul")
 def multiply(e: Emitter, i: Instruction) -> None:
     """Translate ``mul``."""
     require(i, ("lo", "hi", "wide"))
@@ -124,6 +129,7 @@ def multiply(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], value, type_)
 
 
+@INTEGER.translates("mad")
 def multiply_add(e: Emitter, i: Instruction) -> None:
     """Translate ``mad``, also one that begins a chain with a carry."""
     if "cc" in i.modifiers:
@@ -140,12 +146,14 @@ def multiply_add(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], total, type_)
 
 
+@INTEGER.translates("madc")
 def multiply_add_with_carry(e: Emitter, i: Instruction) -> None:
     """Translate ``madc``."""
     require_type(i, ("u32", "s32", "u64", "s64"))
     add_with_carry(e, i, product(e, i)[0])
 
 
+@INTEGER.translates("mul24", "mad24")
 def multiply_24(e: Emitter, i: Instruction) -> None:
     """Translate ``mul24`` and ``mad24``: the product of 24 bits each."""
     is_sum = i.opcode == "mad24"
@@ -169,6 +177,7 @@ def multiply_24(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], value, type_)
 
 
+@INTEGER.translates("div", "rem")
 def divide(e: Emitter, i: Instruction) -> None:
     """Translate ``div`` and ``rem``. x86 traps at a zero and at the least number by -1; a device does not.
 
@@ -191,6 +200,7 @@ def divide(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], value, type_)
 
 
+@INTEGER.translates("neg")
 def negate(e: Emitter, i: Instruction) -> None:
     """Translate ``neg``."""
     require(i, operands=2)
@@ -198,6 +208,7 @@ def negate(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.define(f"sub {type_.integer} 0, {e.read(i.operands[1], type_)}"), type_)
 
 
+@INTEGER.translates("abs")
 def absolute(e: Emitter, i: Instruction) -> None:
     """Translate ``abs``; the least number stays as it is."""
     require(i, operands=2)
@@ -208,6 +219,7 @@ def absolute(e: Emitter, i: Instruction) -> None:
     )
 
 
+@INTEGER.translates("min", "max")
 def least_or_greatest(e: Emitter, i: Instruction) -> None:
     """Translate ``min`` and ``max``."""
     require(i, ("relu",))
@@ -221,6 +233,7 @@ def least_or_greatest(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], value, type_)
 
 
+@INTEGER.translates("sad")
 def sum_of_difference(e: Emitter, i: Instruction) -> None:
     """Translate ``sad``: the distance of two numbers, and a third one."""
     require(i, operands=4)
@@ -234,6 +247,7 @@ def sum_of_difference(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.define(f"add {integer} {addend}, {distance}"), type_)
 
 
+@INTEGER.translates("popc", "clz")
 def count(e: Emitter, i: Instruction) -> None:
     """Translate ``popc`` and ``clz``."""
     require(i, operands=2)
@@ -244,6 +258,7 @@ def count(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.cast(counted, type_.bits, 32), _U32)
 
 
+@INTEGER.translates("bfind")
 def find_leading(e: Emitter, i: Instruction) -> None:
     """Translate ``bfind``: the highest bit that differs from the sign; all ones where there is none."""
     require(i, ("shiftamt",), operands=2)
@@ -258,6 +273,7 @@ def find_leading(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.select(nothing, "i32", "-1", place), _U32)
 
 
+@INTEGER.translates("brev")
 def reverse(e: Emitter, i: Instruction) -> None:
     """Translate ``brev``."""
     require(i, operands=2)
@@ -266,6 +282,7 @@ def reverse(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], value, type_)
 
 
+@INTEGER.translates("dp4a", "dp2a")
 def dot_product(e: Emitter, i: Instruction) -> None:
     """Translate ``dp4a`` and ``dp2a``: bytes times bytes, or halves of a word times bytes."""
     count_ = 4 if i.opcode == "dp4a" else 2
@@ -285,36 +302,11 @@ def _part(e: Emitter, value: str, start: int, bits: int, signed: bool) -> str:
     return e.define(f"{'ashr' if signed else 'lshr'} i32 {raised}, {32 - bits}")
 
 
-HANDLERS = {
-    "add": add_or_subtract,
-    "sub": add_or_subtract,
-    "mul": multiply,
-    "mad": multiply_add,
-    "madc": multiply_add_with_carry,
-    "mul24": multiply_24,
-    "mad24": multiply_24,
-    "div": divide,
-    "rem": divide,
-    "neg": negate,
-    "abs": absolute,
-    "min": least_or_greatest,
-    "max": least_or_greatest,
-    "sad": sum_of_difference,
-    "popc": count,
-    "clz": count,
-    "bfind": find_leading,
-    "brev": reverse,
-    "dp4a": dot_product,
-    "dp2a": dot_product,
-    "addc": add_with_carry,
-    "subc": add_with_carry,
-}
-
-
 _VIDEO_U32: Final = TYPES["u32"]
 _OPERATIONS: Final = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
 
 
+@VIDEO.translates(*(f"{name}{parts}" for name in _OPERATIONS for parts in (2, 4)))
 def lanes(e: Emitter, i: Instruction) -> None:
     """Translate one of them. With ``.add`` the results are summed up, and a third source is added."""
     require(i, ("sat", "add"), operands=4, types=3)
@@ -359,6 +351,3 @@ def _limited(e: Emitter, value: str, bits: int, signed: bool) -> str:
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     value = e.pure("i32", "llvm.smax.i32", f"i32 {value}", f"i32 {low}")
     return e.pure("i32", "llvm.smin.i32", f"i32 {value}", f"i32 {high}")
-
-
-VIDEO_HANDLERS: Final = {f"{name}{parts}": lanes for name in _OPERATIONS for parts in (2, 4)}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Integer, Operand, Pair
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import UNTYPED, choose, refuse, require, require_type
+
+LOGIC: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#logic-and-shift-instructions")
 
 _B32 = TYPES["b32"]
 _U32 = TYPES["u32"]
@@ -13,6 +17,7 @@ _LOGIC = UNTYPED | {"pred"}
 _SHIFTED = UNTYPED | {"u16", "u32", "u64", "s16", "s32", "s64"}
 
 
+@LOGIC.translates("and", "or", "xor")
 def logic(e: Emitter, i: Instruction) -> None:
     """Translate ``and``, ``or`` and ``xor``."""
     require(i)
@@ -21,6 +26,7 @@ def logic(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.define(f"{i.opcode} {type_.integer} {first}, {second}"), type_)
 
 
+@LOGIC.translates("not")
 def invert(e: Emitter, i: Instruction) -> None:
     """Translate ``not``."""
     require(i, operands=2)
@@ -28,6 +34,7 @@ def invert(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.define(f"xor {type_.integer} {e.read(i.operands[1], type_)}, -1"), type_)
 
 
+@LOGIC.translates("cnot")
 def logical_not(e: Emitter, i: Instruction) -> None:
     """Translate ``cnot``: one where the source is zero."""
     require(i, operands=2)
@@ -36,6 +43,7 @@ def logical_not(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.cast(is_zero, 1, type_.bits), type_)
 
 
+@LOGIC.translates("lop3")
 def lookup(e: Emitter, i: Instruction) -> None:
     """Translate ``lop3``: each bit of the result is looked up in a table of eight."""
     combines = choose(i, ("and", "or"), "none")
@@ -62,6 +70,7 @@ def lookup(e: Emitter, i: Instruction) -> None:
     e.write(target, result, type_)
 
 
+@LOGIC.translates("shl", "shr")
 def shift(e: Emitter, i: Instruction) -> None:
     """Translate ``shl`` and ``shr``."""
     require(i)
@@ -77,6 +86,7 @@ def shift(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], shifted, type_)
 
 
+@LOGIC.translates("shf")
 def funnel_shift(e: Emitter, i: Instruction) -> None:
     """Translate ``shf``: 32 bits out of two registers."""
     require(i, ("l", "r", "wrap", "clamp"), operands=4)
@@ -112,6 +122,7 @@ def _field_mask(e: Emitter, length: str, bits: int) -> str:
     return e.select(is_whole, f"i{bits}", "-1", mask)
 
 
+@LOGIC.translates("bfe")
 def extract_field(e: Emitter, i: Instruction) -> None:
     """Translate ``bfe``. A signed field that reaches beyond the register is filled with the register's sign."""
     require(i, operands=4)
@@ -135,6 +146,7 @@ def extract_field(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], result, type_)
 
 
+@LOGIC.translates("bfi")
 def insert_field(e: Emitter, i: Instruction) -> None:
     """Translate ``bfi``."""
     require(i, operands=5)
@@ -150,6 +162,7 @@ def insert_field(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.select(is_beyond, integer, base, e.define(f"or {integer} {kept}, {placed}")), type_)
 
 
+@LOGIC.translates("bmsk")
 def mask_field(e: Emitter, i: Instruction) -> None:
     """Translate ``bmsk``: ones from a place on."""
     require(i, ("clamp", "wrap"))
@@ -162,6 +175,7 @@ def mask_field(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.select(is_beyond, "i32", "0", mask), type_)
 
 
+@LOGIC.translates("szext")
 def extend_sign(e: Emitter, i: Instruction) -> None:
     """Translate ``szext``: the low bits of a register, filled up with their sign or with zeros."""
     require(i, ("clamp", "wrap"))
@@ -189,6 +203,7 @@ _PERMUTATIONS = {
 """For each mode and selector the bytes of the result, highest first."""
 
 
+@LOGIC.translates("prmt")
 def permute(e: Emitter, i: Instruction) -> None:
     """Translate ``prmt``: four bytes chosen out of two registers."""
     require(i, _PERMUTATIONS, operands=4)
@@ -220,6 +235,7 @@ def _selector_of_mode(e: Emitter, mode: str, selector: str) -> str:
     return result
 
 
+@LOGIC.translates("fns")
 def find_nth_set(e: Emitter, i: Instruction) -> None:
     """Translate ``fns``: the place of the n-th bit that is set, up or down from a base; or else all ones."""
     require(i, operands=4)
@@ -227,22 +243,3 @@ def find_nth_set(e: Emitter, i: Instruction) -> None:
     mask, base, offset = e.read_all(i.operands[1:], _B32)
     place = e.pure("i32", "quiesce_kernel_fns", f"i32 {mask}", f"i32 {base}", f"i32 {offset}")
     e.write(i.operands[0], place, type_)
-
-
-HANDLERS = {
-    "and": logic,
-    "or": logic,
-    "xor": logic,
-    "not": invert,
-    "cnot": logical_not,
-    "lop3": lookup,
-    "shl": shift,
-    "shr": shift,
-    "shf": funnel_shift,
-    "bfe": extract_field,
-    "bfi": insert_field,
-    "bmsk": mask_field,
-    "szext": extend_sign,
-    "prmt": permute,
-    "fns": find_nth_set,
-}

@@ -13,9 +13,11 @@ from typing import Final, Literal
 
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import TYPES, Address, Operand, Register, Type, Vector, bits_type
-from quiesce.simulator.kernels.translation.emitter import Emitter, WarpOperands
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter, WarpOperands
 from quiesce.simulator.kernels.translation.instructions.forms import choose, not_executed, refuse, require
 from quiesce.simulator.kernels.translation.instructions.memory import access, element_access, place_of, space_of
+
+MATRICES: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-instructions")
 
 LOAD, STORE, MULTIPLY = 80, 81, 82
 """The numbers of operations, which the runtime knows."""
@@ -125,6 +127,7 @@ def _area(e: Emitter) -> str:
 _COUNTS: Final = {"x1": 1, "x2": 2, "x4": 4}
 
 
+@MATRICES.translates("ldmatrix", "stmatrix")
 def load_or_store(e: Emitter, i: Instruction) -> None:
     """Translate ``ldmatrix`` and ``stmatrix``: each thread names a row of 16 bytes."""
     require(i, ("sync", "aligned", "m8n8", *_COUNTS, "trans", "shared", "shared::cta"), operands=2)
@@ -171,6 +174,7 @@ def _row(e: Emitter, i: Instruction, address: Address, count: int, kind: Literal
 # -- products ----------------------------------------------------------------------------------------------------------
 
 
+@MATRICES.translates("mma")
 def multiply(e: Emitter, i: Instruction) -> None:
     """Translate ``mma``."""
     known = ("sync", "aligned", "row", "col", "satfinite", "tf32", "e4m3", "e5m2")
@@ -227,6 +231,7 @@ def _multiply(e: Emitter, i: Instruction, product: _Product, is_open: bool) -> N
 # -- fragments of wmma -------------------------------------------------------------------------------------------------
 
 
+@MATRICES.translates("wmma")
 def wmma(e: Emitter, i: Instruction) -> None:
     """Translate ``wmma``."""
     if "mma" in i.modifiers:
@@ -316,6 +321,3 @@ def _move_elements(
             if _type_of(i, element).bits != register_bits:
                 raise refuse(i, f"an element of a matrix has not {register_bits} bits")
             e.write(element, whole, bits_type(register_bits))
-
-
-HANDLERS: Final = {"ldmatrix": load_or_store, "stmatrix": load_or_store, "mma": multiply, "wmma": wmma}

@@ -11,9 +11,13 @@ from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Address, Operand, Register, Symbol, Type, Vector
 from quiesce.simulator.kernels.translation.accesses import Access, AccessKind
 from quiesce.simulator.kernels.translation.checks import checked
-from quiesce.simulator.kernels.translation.emitter import Emitter
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import choose, refuse, require, require_type
 from quiesce.simulator.kernels.translation.llvm_code import PARAMETERS, SHARED_BASE, SHARED_BYTES
+
+MEMORY: Final = Chapter(
+    "https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions"
+)
 
 _SPACES: Final = {
     **{name: name for name in ("global", "shared", "local", "param", "const")},
@@ -119,6 +123,7 @@ def tell_of_fence(e: Emitter, i: Instruction) -> None:
     e.call("void", "quiesce_kernel_fence", "ptr %context", f"i32 {is_for_all}", attributes="nounwind")
 
 
+@MEMORY.translates("ld", "ldu")
 def load(e: Emitter, i: Instruction) -> None:
     """Translate ``ld`` and ``ldu``."""
     _require(i, 2)
@@ -150,6 +155,7 @@ def _load_parameters(e: Emitter, address: Address, type_: Type, targets: tuple[O
     return True
 
 
+@MEMORY.translates("st")
 def store(e: Emitter, i: Instruction) -> None:
     """Translate ``st``."""
     _require(i, 2)
@@ -169,6 +175,7 @@ def store(e: Emitter, i: Instruction) -> None:
         e.store(f"{before}{type_.integer}", value, f"{place}{after}", f"align {min(type_.bytes, 8)}")
 
 
+@MEMORY.translates("prefetch", "prefetchu", "applypriority")
 def ignore_hint(e: Emitter, i: Instruction) -> None:
     """Translate what only makes accesses faster on a device: nothing is done."""
     allowed = {*_SPACES, *_PRIORITIES, "L1", "L2", "tensormap"}
@@ -176,6 +183,7 @@ def ignore_hint(e: Emitter, i: Instruction) -> None:
         raise refuse(i, f"'{i.name}' is not executed")
 
 
+@MEMORY.translates("createpolicy")
 def create_policy(e: Emitter, i: Instruction) -> None:
     """Translate ``createpolicy``: a number that nothing here looks at."""
     if not 2 <= len(i.operands) <= 4:
@@ -183,21 +191,11 @@ def create_policy(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], "0", TYPES["b64"])
 
 
-HANDLERS = {
-    "ld": load,
-    "ldu": load,
-    "st": store,
-    "prefetch": ignore_hint,
-    "prefetchu": ignore_hint,
-    "applypriority": ignore_hint,
-    "createpolicy": create_policy,
-}
-
-
 _U64 = TYPES["u64"]
 _TYPES = tuple(word for word, type_ in TYPES.items() if type_.lanes == 1 and type_.bits != 8)
 
 
+@MEMORY.translates("mov")
 def move(e: Emitter, i: Instruction) -> None:
     """Translate ``mov``, also of a vector to a register and back."""
     require(i, operands=2)
@@ -209,6 +207,7 @@ def _shared_base(e: Emitter) -> str:
     return e.shape.context(e, SHARED_BASE, "i64")
 
 
+@MEMORY.translates("cvta")
 def convert_address(e: Emitter, i: Instruction) -> None:
     """Translate ``cvta``: only shared memory has addresses of its own."""
     require(i, ("to", *SPACES), operands=2)
@@ -224,6 +223,7 @@ def _as_u64(e: Emitter, value: str, type_: Type) -> str:
     return e.cast(value, type_.bits, 64)
 
 
+@MEMORY.translates("isspacep")
 def ask_space(e: Emitter, i: Instruction) -> None:
     """Translate ``isspacep``."""
     require(i, SPACES, operands=2, types=0)
@@ -274,6 +274,3 @@ def _is_const(e: Emitter, i: Instruction, address: str) -> str:
 
 def _parameter_bytes(e: Emitter) -> int:
     return max((each.offset + each.bytes for each in e.function.parameters), default=0)
-
-
-MOVEMENT_HANDLERS = {"mov": move, "cvta": convert_address, "isspacep": ask_space}

@@ -1,4 +1,7 @@
-"""The values of special registers: where a thread is, how large the grid is, and clocks."""
+"""The values of special registers: where a thread is, how large the grid is, and clocks.
+
+https://docs.nvidia.com/cuda/parallel-thread-execution/#special-registers
+"""
 
 from __future__ import annotations
 

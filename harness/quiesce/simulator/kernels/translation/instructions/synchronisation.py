@@ -10,7 +10,7 @@ from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Address, Operand, Pair, Sink, Type, Vector, lane_of
-from quiesce.simulator.kernels.translation.emitter import Emitter, Suspension, WarpOperands
+from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter, Suspension, WarpOperands
 from quiesce.simulator.kernels.translation.instructions.forms import choose, refuse, require, require_type
 from quiesce.simulator.kernels.translation.instructions.half_precision import narrow, widen
 from quiesce.simulator.kernels.translation.instructions.memory import (
@@ -23,6 +23,10 @@ from quiesce.simulator.kernels.translation.instructions.memory import (
     tell_of_fence,
 )
 from quiesce.simulator.kernels.translation.spin_loops import STEP
+
+SYNCHRONISATION: Final = Chapter(
+    "https://docs.nvidia.com/cuda/parallel-thread-execution/#parallel-synchronization-and-communication-instructions"
+)
 
 _B32: Final = TYPES["b32"]
 _U32: Final = TYPES["u32"]
@@ -51,6 +55,7 @@ def _write_result(e: Emitter, suspension: Suspension, target: Operand, type_: Ty
     e.write(target, e.cast(suspension.result(e), 64, type_.bits), type_)
 
 
+@SYNCHRONISATION.translates("bar", "barrier")
 def barrier(e: Emitter, i: Instruction) -> None:
     """Translate ``bar`` and ``barrier``."""
     if "warp" in i.modifiers:
@@ -82,6 +87,7 @@ def _barrier_reduction(e: Emitter, i: Instruction) -> None:
     _write_result(e, _wait(e, BARRIER_REDUCTION[operation], operands, (target,)), target, type_)
 
 
+@SYNCHRONISATION.translates("shfl")
 def shuffle(e: Emitter, i: Instruction) -> None:
     """Translate ``shfl``. Without ``.sync`` every thread of the warp that has not ended takes part."""
     synchronises = "sync" in i.modifiers
@@ -103,6 +109,7 @@ def _write_with_predicate(e: Emitter, suspension: Suspension, target: Operand, t
     e.write(second, suspension.predicate(e), PREDICATE)
 
 
+@SYNCHRONISATION.translates("vote")
 def vote(e: Emitter, i: Instruction) -> None:
     """Translate ``vote``."""
     synchronises = "sync" in i.modifiers
@@ -116,6 +123,7 @@ def vote(e: Emitter, i: Instruction) -> None:
     _write_result(e, _wait(e, VOTE[operation], operands, (target,)), target, type_)
 
 
+@SYNCHRONISATION.translates("match")
 def match(e: Emitter, i: Instruction) -> None:
     """Translate ``match``."""
     require(i, (*MATCH, "sync"))
@@ -125,6 +133,7 @@ def match(e: Emitter, i: Instruction) -> None:
     _write_with_predicate(e, _wait(e, MATCH[choose(i, MATCH)], operands, (target,)), target, _B32)
 
 
+@SYNCHRONISATION.translates("redux")
 def reduce(e: Emitter, i: Instruction) -> None:
     """Translate ``redux``."""
     require(i, (*REDUCTION, "sync"))
@@ -137,6 +146,7 @@ def reduce(e: Emitter, i: Instruction) -> None:
     _write_result(e, _wait(e, number or REDUCTION[operation], operands, (target,)), target, type_)
 
 
+@SYNCHRONISATION.translates("nanosleep")
 def sleep(e: Emitter, i: Instruction) -> None:
     """Translate ``nanosleep``: the other threads have their turn, and no time passes."""
     require(i, operands=1)
@@ -144,11 +154,13 @@ def sleep(e: Emitter, i: Instruction) -> None:
     _wait(e, YIELD, WarpOperands())
 
 
+@SYNCHRONISATION.translates(STEP)
 def step(e: Emitter, _: Instruction) -> None:
     """Translate a step: the threads of the warp that are still before it have their turn."""
     _wait(e, STEPPING, WarpOperands())
 
 
+@SYNCHRONISATION.translates("activemask")
 def active_mask(e: Emitter, i: Instruction) -> None:
     """Translate ``activemask``: the threads of the warp that come to it while the others are elsewhere.
 
@@ -163,6 +175,7 @@ def active_mask(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.define(f"shl i32 1, {lane}"), type_)
 
 
+@SYNCHRONISATION.translates("elect")
 def elect(e: Emitter, i: Instruction) -> None:
     """Translate ``elect``: the lowest lane of the mask leads."""
     require(i, ("sync",), operands=2, types=0)
@@ -173,20 +186,6 @@ def elect(e: Emitter, i: Instruction) -> None:
     e.write(target.first, leader, _B32)
     lane = e.define(f"and i32 {e.shape.linear(e)}, 31")
     e.write(target.second, e.define(f"icmp eq i32 {leader}, {lane}"), PREDICATE)
-
-
-HANDLERS = {
-    "bar": barrier,
-    "barrier": barrier,
-    "shfl": shuffle,
-    "vote": vote,
-    "match": match,
-    "redux": reduce,
-    "nanosleep": sleep,
-    "activemask": active_mask,
-    "elect": elect,
-    STEP: step,
-}
 
 
 _TYPES: Final = {
@@ -201,6 +200,7 @@ _NAMES: Final = {"exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap"}
 _ORDERS: Final = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 
 
+@SYNCHRONISATION.translates("atom", "red")
 def atomic(e: Emitter, i: Instruction) -> None:
     """Translate ``atom``, which gives the old value, and ``red``, which does not."""
     operation = choose(i, _TYPES)
@@ -310,6 +310,7 @@ def _combine_halves(e: Emitter, operation: str, type_: Type, before: str, value:
 _FENCES: Final = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "release": "release"}
 
 
+@SYNCHRONISATION.translates("fence", "membar")
 def fence(e: Emitter, i: Instruction) -> None:
     """Translate ``fence`` and ``membar``. Copies that are asynchronous on a device are done at once here."""
     proxies = ("proxy", "async", "alias", "async.global", "global", "shared::cta", "shared::cluster", "mbarrier_init")
@@ -318,6 +319,3 @@ def fence(e: Emitter, i: Instruction) -> None:
     if e.program.variant.checks:
         tell_of_fence(e, i)
     e.emit(f"fence {order}")
-
-
-ATOMIC_HANDLERS = {"atom": atomic, "red": atomic, "fence": fence, "membar": fence}

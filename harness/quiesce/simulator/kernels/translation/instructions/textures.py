@@ -21,8 +21,11 @@ from quiesce.simulator.kernels.ptx.operands import (
     Type,
     Vector,
 )
-from quiesce.simulator.kernels.translation.emitter import U64, Emitter
+from quiesce.simulator.kernels.translation.emitter import U64, Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import choose, not_executed, refuse
+
+TEXTURES: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#texture-instructions")
+SURFACES: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#surface-instructions")
 
 _U32: Final = TYPES["u32"]
 _S32: Final = TYPES["s32"]
@@ -105,6 +108,7 @@ def _call(e: Emitter, i: Instruction, name: str, handle: str, *arguments: str) -
 # -- textures ----------------------------------------------------------------------------------------------------------
 
 
+@TEXTURES.translates("tex")
 def fetch(e: Emitter, i: Instruction) -> None:
     """Translate ``tex``. Arrays have one level, so that the level and the gradients choose nothing."""
     _words(i, _TEXTURES, ("v2", "v4", "base", "level", "grad"))
@@ -119,6 +123,7 @@ def fetch(e: Emitter, i: Instruction) -> None:
     _sample(e, i, geometry, 0, coordinate, i.operands[2 + more :])
 
 
+@TEXTURES.translates("tld4")
 def gather(e: Emitter, i: Instruction) -> None:
     """Translate ``tld4``: one component of the four texels between which a fetch would interpolate."""
     components = {"r": 1, "g": 2, "b": 3, "a": 4}
@@ -168,6 +173,7 @@ def _surface(e: Emitter, i: Instruction, area: str, word: int, count: int, type_
     _call(e, i, "surface", _handle(e, i, texel.reference), f"ptr {area}", f"i32 {word}")
 
 
+@SURFACES.translates("suld")
 def load(e: Emitter, i: Instruction) -> None:
     """Translate ``suld``."""
     type_, count, elements = _content(i, 0)
@@ -181,6 +187,7 @@ def load(e: Emitter, i: Instruction) -> None:
         e.write(element, value, type_, wider=True)
 
 
+@SURFACES.translates("sust")
 def store(e: Emitter, i: Instruction) -> None:
     """Translate ``sust``."""
     type_, count, elements = _content(i, 1)
@@ -210,6 +217,7 @@ def _content(i: Instruction, which: int) -> tuple[Type, int, tuple[Operand, ...]
 _REDUCED: Final = {"add": "u32 u64 s32", "min": "s32 u32 s64 u64", "max": "s32 u32 s64 u64", "and": "b32", "or": "b32"}
 
 
+@SURFACES.translates("sured")
 def reduce(e: Emitter, i: Instruction) -> None:
     """Translate ``sured``: with ``.p`` the numbers are those of the surface's format."""
     _words(i, _SURFACES, _MODES, _REDUCED, ("b", "p"))
@@ -239,6 +247,8 @@ _QUERIES: Final = {
 _OF_SURFACES: Final = ("width", "height", "depth", "channel_data_type", "channel_order", "array_size", "memory_layout")
 
 
+@TEXTURES.translates("txq")
+@SURFACES.translates("suq")
 def query(e: Emitter, i: Instruction) -> None:
     """Translate ``txq`` and ``suq``."""
     asked = tuple(_QUERIES) if i.opcode == "txq" else _OF_SURFACES
@@ -257,6 +267,7 @@ def query(e: Emitter, i: Instruction) -> None:
     e.write(i.operands[0], e.load("i32", area), _U32)
 
 
+@TEXTURES.translates("istypep")
 def is_type(e: Emitter, i: Instruction) -> None:
     """Translate ``istypep``. A sampler is part of its texture, so that there is none by itself."""
     kinds = {"texref": 1, "surfref": 2, "samplerref": 3}
@@ -265,15 +276,3 @@ def is_type(e: Emitter, i: Instruction) -> None:
         raise not_executed(i)
     kind = e.call("i32", "quiesce_kernel_texture_kind", f"i64 {_handle(e, i, i.operands[1])}")
     e.write(i.operands[0], e.define(f"icmp eq i32 {kind}, {kinds[choose(i, kinds)]}"), PREDICATE)
-
-
-HANDLERS: Final = {
-    "tex": fetch,
-    "tld4": gather,
-    "suld": load,
-    "sust": store,
-    "sured": reduce,
-    "txq": query,
-    "suq": query,
-    "istypep": is_type,
-}
