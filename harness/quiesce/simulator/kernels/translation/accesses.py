@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
 from quiesce.simulator.kernels.ptx.operands import Address, Operand, Register, Symbol, registers_in
-from quiesce.simulator.kernels.translation.data_flow import written_operands
+from quiesce.simulator.kernels.translation.data_flow import definitions_of
 
 AccessKind = Literal["load", "store", "atomic", "copy"]
 """A copy writes shared memory later: up to when its thread waits for it."""
@@ -55,12 +55,8 @@ class SharedArrays:
     """The arrays that the accesses of a function begin at."""
 
     def __init__(self, function: Function) -> None:
-        self._definitions: dict[Register, list[Instruction]] = {}
+        self._definitions = definitions_of(function)
         self._known: dict[Register, _Names] = {}
-        for instruction in function.instructions():
-            for operand in written_operands(instruction):
-                for register in registers_in(operand):
-                    self._definitions.setdefault(register, []).append(instruction)
 
     def of(self, i: Instruction) -> str | None:
         """Return the name of the array that an access begins at; None for a copy that names several."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.simulator.kernels.ptx.function import Instruction
+from quiesce.simulator.kernels.ptx.function import Function, Instruction
 from quiesce.simulator.kernels.ptx.operands import (
     PREDICATE,
     Address,
@@ -26,25 +26,8 @@ CARRY: Final = Register("%carry@", PREDICATE)
 
 _WRITES_NOTHING: Final = frozenset(
     [
-        "st",
-        "red",
-        "bra",
-        "brx",
-        "ret",
-        "exit",
-        "trap",
-        "membar",
-        "fence",
-        "prefetch",
-        "prefetchu",
-        "nanosleep",
-        "discard",
-        "applypriority",
-        "brkpt",
-        "pmevent",
-        "griddepcontrol",
-        "stmatrix",
-        "setmaxnreg",
+        *("st", "red", "bra", "brx", "ret", "exit", "trap", "membar", "fence", "prefetch", "prefetchu", "nanosleep"),
+        *("discard", "applypriority", "brkpt", "pmevent", "griddepcontrol", "stmatrix", "setmaxnreg"),
     ]
 )
 _BARRIERS: Final = frozenset({"bar", "barrier"})
@@ -77,6 +60,16 @@ def effects_of(instruction: Instruction) -> tuple[list[Register], list[Register]
     if instruction.guard:  # what is written keeps its value where the instruction does not run
         read += [instruction.guard.register, *written]
     return read, written
+
+
+def definitions_of(function: Function) -> dict[Register, list[Instruction]]:
+    """Return the instructions that write each register, in the order of the text."""
+    found: dict[Register, list[Instruction]] = {}
+    for instruction in function.instructions():
+        for operand in written_operands(instruction):
+            for register in registers_in(operand):
+                found.setdefault(register, []).append(instruction)
+    return found
 
 
 def _registers(operands: tuple[Operand, ...]) -> list[Register]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
@@ -158,11 +159,6 @@ class Emitter(Code):
     def has_pointer(self, register: Register) -> bool:
         """Say whether the address in a register is kept as a pointer too."""
         return register in self._kept_pointers
-
-    @staticmethod
-    def is_register_of(operand: Operand, bits: int) -> bool:
-        """Say whether an operand is a register of that many bits."""
-        return isinstance(operand, Register) and operand.type.bits == bits
 
     def slot(self, register: Register) -> str:
         """Return the memory of a register."""
@@ -327,6 +323,7 @@ class Emitter(Code):
 
 
 Handler = Callable[[Emitter, Instruction], None]
+_Handler = TypeVar("_Handler", bound=Handler)
 
 
 class Chapter:
@@ -339,10 +336,10 @@ class Chapter:
         self.link = link
         self.handlers: dict[str, Handler] = {}
 
-    def translates(self, *opcodes: str) -> Callable[[Handler], Handler]:
+    def translates(self, *opcodes: str) -> Callable[[_Handler], _Handler]:
         """Note that the function that follows translates these instructions."""
 
-        def note(handler: Handler) -> Handler:
+        def note(handler: _Handler) -> _Handler:
             self.handlers.update(dict.fromkeys(opcodes, handler))
             return handler
 

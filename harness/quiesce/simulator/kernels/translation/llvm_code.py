@@ -148,17 +148,17 @@ EXITED, TRAPPED, ASSERTED = 1, -1, -2
 class Shape(ABC):
     """Where a function finds its thread and the context, and how it ends."""
 
-    @abstractmethod
     def context(self, code: Code, offset: int, type_: str) -> str:
         """Return a value of the context."""
+        return _load(code, "%context", offset, type_)
 
-    @abstractmethod
     def index(self, code: Code, axis: int) -> str:
-        """Return the thread's index on an axis."""
+        """Return the thread's index on an axis: an argument, or the variable of a loop."""
+        return f"%{'xyz'[axis]}"
 
-    @abstractmethod
     def linear(self, code: Code) -> str:
         """Return the number of the thread in its block."""
+        return "%linear"
 
     @abstractmethod
     def finish(self, code: Code, status: int) -> None:
@@ -191,14 +191,6 @@ class LoopShape(Shape):
         """Return a parameter that is loaded before the loop."""
         return self.parameters.setdefault((offset, bits), f"%p{offset}.{bits}")
 
-    def index(self, code: Code, axis: int) -> str:
-        """Return a variable of the loop."""
-        return f"%{'xyz'[axis]}"
-
-    def linear(self, code: Code) -> str:
-        """Return a variable of the loop."""
-        return "%linear"
-
     def finish(self, code: Code, status: int) -> None:
         """Go on with the next thread, or leave the block."""
         code.emit(f"ret i32 {status}" if status < 0 else "br label %next.x")
@@ -230,10 +222,6 @@ class LoopPart(LoopShape):
 class StateShape(Shape):
     """One thread, which can be left where it waits and entered there again."""
 
-    def context(self, code: Code, offset: int, type_: str) -> str:
-        """Return a value of the context."""
-        return _load(code, "%context", offset, type_)
-
     def index(self, code: Code, axis: int) -> str:
         """Return a value of the thread."""
         return _load(code, "%thread", INDEX + 4 * axis, "i32")
@@ -262,28 +250,12 @@ class CalledShape(Shape):
     def __init__(self, stack_bytes: int = 0) -> None:
         self._stack_bytes = stack_bytes
 
-    def context(self, code: Code, offset: int, type_: str) -> str:
-        """Return a value of the context."""
-        return _load(code, "%context", offset, type_)
-
-    def index(self, code: Code, axis: int) -> str:
-        """Return an argument."""
-        return f"%{'xyz'[axis]}"
-
-    def linear(self, code: Code) -> str:
-        """Return an argument."""
-        return "%linear"
-
     def finish(self, code: Code, status: int) -> None:
         """Return to the caller."""
-        self._leave(code)
-        code.emit(f"ret i32 {status}")
+        self.propagate(code, str(status))
 
     def propagate(self, code: Code, status: str) -> None:
-        """Return to the caller what came from the function that was called."""
-        self._leave(code)
-        code.emit(f"ret i32 {status}")
-
-    def _leave(self, code: Code) -> None:
+        """Return to the caller, also what came from the function that was called."""
         if self._stack_bytes:
             code.call("void", "quiesce_kernel_leave", f"i32 {self._stack_bytes}")
+        code.emit(f"ret i32 {status}")

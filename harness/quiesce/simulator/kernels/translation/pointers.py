@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
-from quiesce.simulator.kernels.ptx.operands import TYPES, Address, Register, Symbol, registers_in
-from quiesce.simulator.kernels.translation.data_flow import written_operands
+from quiesce.simulator.kernels.ptx.operands import TYPES, Address, Register, Symbol
+from quiesce.simulator.kernels.translation.data_flow import definitions_of, written_operands
 from quiesce.simulator.kernels.translation.emitter import Emitter
 
 _U64: Final = TYPES["u64"]
@@ -22,12 +22,9 @@ _MEMORY: Final = frozenset({"ld", "cvta"})
 
 def find_pointers(function: Function) -> frozenset[Register]:
     """Return the registers that are worth a pointer."""
-    definitions: dict[Register, list[Instruction]] = {}
+    definitions = definitions_of(function)
     wanted: list[Register] = []
     for instruction in function.instructions():
-        for operand in written_operands(instruction):
-            for register in registers_in(operand):
-                definitions.setdefault(register, []).append(instruction)
         if instruction.opcode in _ACCESSES and "shared" not in instruction.modifiers:
             wanted += [
                 operand.base

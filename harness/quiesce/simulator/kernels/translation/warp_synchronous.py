@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction, Label
-from quiesce.simulator.kernels.ptx.operands import Address, Integer, Register, Special, Symbol, registers_in
+from quiesce.simulator.kernels.ptx.operands import Address, Integer, Register, Special, Symbol
 from quiesce.simulator.kernels.translation.control_flow import Flow, flow_of
-from quiesce.simulator.kernels.translation.data_flow import written_operands
+from quiesce.simulator.kernels.translation.data_flow import definitions_of
 from quiesce.simulator.kernels.translation.pointers import base_of
 from quiesce.simulator.kernels.translation.spin_loops import STEP, SUSPENDING, spinning_branches
 
@@ -75,12 +75,8 @@ class _Origins:
     """The parameters and variables at which addresses begin."""
 
     def __init__(self, function: Function) -> None:
-        self._definitions: dict[Register, list[Instruction]] = {}
+        self._definitions = definitions_of(function)
         self._known: dict[Register, frozenset[str]] = {}
-        for instruction in function.instructions():
-            for operand in written_operands(instruction):
-                for register in registers_in(operand):
-                    self._definitions.setdefault(register, []).append(instruction)
 
     def of_access(self, i: Instruction) -> frozenset[str]:
         """Return where the address of an access begins."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction
-from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Address, Integer, Operand
+from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Address, Integer, Operand, Register
 from quiesce.simulator.kernels.translation.accesses import Access, AccessKind
 from quiesce.simulator.kernels.translation.checks import checked_copy, is_copy_by_groups
 from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
@@ -93,7 +93,7 @@ def _copy_little(e: Emitter, i: Instruction) -> None:
         e.store(f"i{bits}", e.load(f"i{bits}", from_, "align 4"), to, "align 4")
         return
     # fewer bytes are read than are written: what is left is zeros
-    if isinstance(rest[0], Integer) or e.is_register_of(rest[0], 32):
+    if isinstance(rest[0], Integer) or (isinstance(rest[0], Register) and rest[0].type.bits == 32):
         wanted = e.pure("i32", "llvm.umin.i32", f"i32 {e.read(rest[0], _U32)}", f"i32 {size.value}")
     else:
         wanted = e.select(e.read(rest[0], PREDICATE), "i32", "0", str(size.value))

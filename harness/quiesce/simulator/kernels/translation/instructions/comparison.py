@@ -9,7 +9,7 @@ from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Operand, Pa
 from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.floating_point import flush
 from quiesce.simulator.kernels.translation.instructions.forms import UNTYPED, choose, refuse, require, require_type
-from quiesce.simulator.kernels.translation.instructions.half_precision import widen
+from quiesce.simulator.kernels.translation.instructions.half_precision import for_both, halves_of, widen
 
 COMPARISON: Final = Chapter(
     "https://docs.nvidia.com/cuda/parallel-thread-execution/#comparison-and-selection-instructions"
@@ -79,7 +79,7 @@ def _set_predicates_of_lanes(e: Emitter, i: Instruction, name: str, type_: Type,
     if not isinstance(target, Pair) or not type_.is_float:
         raise refuse(i, "two comparisons have one destination")
     for number, register in enumerate((target.first, target.second)):
-        parts = [e.cast(e.define(f"lshr i32 {value}, {16 * number}"), 32, 16) for value in values]
+        parts = halves_of(e, values, number)
         e.write(register, _combine(e, i, _compare_bits(e, i, name, lane_of(type_), parts)), PREDICATE)
 
 
@@ -112,13 +112,11 @@ def _set_lanes(e: Emitter, i: Instruction, name: str, values: list[str]) -> None
     if not type_.is_float or result_type.bits != 32 or (result_type.is_float and result_type.lanes != 2):
         raise refuse(i, f"'{i.name}' is not executed")
     lane_type = lane_of(result_type) if result_type.is_float else TYPES["u16"]
-    whole = "0"
-    for number in range(2):
-        parts = [e.cast(e.define(f"lshr i32 {value}, {16 * number}"), 32, 16) for value in values]
-        holds = _combine(e, i, _compare_bits(e, i, name, lane_of(type_), parts))
-        moved = e.define(f"shl i32 {e.cast(_truth(e, holds, lane_type), 16, 32)}, {16 * number}")
-        whole = e.define(f"or i32 {whole}, {moved}")
-    e.write(i.operands[0], whole, result_type)
+
+    def one(parts: list[str]) -> str:
+        return _truth(e, _combine(e, i, _compare_bits(e, i, name, lane_of(type_), parts)), lane_type)
+
+    e.write(i.operands[0], for_both(e, values, one), result_type)
 
 
 @COMPARISON.translates("selp")

@@ -16,7 +16,7 @@ from quiesce.simulator.kernels.translation.instructions.floating_point import (
     saturate,
 )
 from quiesce.simulator.kernels.translation.instructions.forms import choose, not_executed, refuse, require
-from quiesce.simulator.kernels.translation.instructions.half_precision import narrow, narrow_double, widen
+from quiesce.simulator.kernels.translation.instructions.half_precision import narrow, narrow_double, positive, widen
 
 CONVERSION: Final = Chapter(
     "https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-cvt"
@@ -214,9 +214,7 @@ def _finish_half(e: Emitter, i: Instruction, bits: str, type_: Type) -> str:
     if "sat" in i.modifiers:
         return narrow(e, saturate(e, i, widen(e, bits, type_), "float"), type_)
     if "relu" in i.modifiers:
-        value = widen(e, bits, type_)
-        kept = e.select(e.define(f"fcmp ogt float {value}, 0.0"), "i16", bits, "0")
-        return e.select(e.define(f"fcmp uno float {value}, {value}"), "i16", str(0x7FFF), kept)
+        return positive(e, bits, type_)
     return bits
 
 

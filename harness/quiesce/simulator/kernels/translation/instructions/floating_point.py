@@ -25,11 +25,6 @@ _SMALLEST_NORMAL = "0x3810000000000000"
 """2^-126, as LLVM writes floats."""
 
 
-def suffix(type_: Type) -> str:
-    """Return how LLVM's functions for a type end."""
-    return type_.name
-
-
 def flush(e: Emitter, i: Instruction, value: str, type_: Type) -> str:
     """Return a zero of the same sign for a subnormal float, if the instruction says ``.ftz``."""
     if "ftz" not in i.modifiers or type_.name != "f32":
@@ -104,7 +99,7 @@ def fused_multiply_add(e: Emitter, i: Instruction) -> None:
     sources = [f"{floating} {value}" for value in _sources(e, i, type_)]
     rounding = choose(i, _ROUNDINGS, NEAREST)
     if rounding == NEAREST:
-        value = e.pure(floating, f"llvm.fma.{suffix(type_)}", *sources)
+        value = e.pure(floating, f"llvm.fma.{type_.name}", *sources)
     else:
         value = e.pure(floating, f"quiesce_kernel_fma_{rounding}_{type_.name}", *sources)
     _finish(e, i, value, type_)
@@ -125,7 +120,7 @@ def absolute(e: Emitter, i: Instruction) -> None:
     type_ = _float_type(i)
     floating = type_.floating
     value = e.read_float(i.operands[1], type_)
-    _finish(e, i, e.pure(floating, f"llvm.fabs.{suffix(type_)}", f"{floating} {value}"), type_)
+    _finish(e, i, e.pure(floating, f"llvm.fabs.{type_.name}", f"{floating} {value}"), type_)
 
 
 @FLOATING_POINT.translates("min", "max")
@@ -139,16 +134,16 @@ def least_or_greatest(e: Emitter, i: Instruction) -> None:
     sources = _sources(e, i, type_)
     if "abs" in i.modifiers:
         signs = [e.define(f"bitcast {floating} {value} to {type_.integer}") for value in sources]
-        sources = [e.pure(floating, f"llvm.fabs.{suffix(type_)}", f"{floating} {value}") for value in sources]
+        sources = [e.pure(floating, f"llvm.fabs.{type_.name}", f"{floating} {value}") for value in sources]
     name = {"min": "minimum", "max": "maximum"}[i.opcode] + ("" if "NaN" in i.modifiers else "num")
     value = sources[0]
     for other in sources[1:]:
-        value = e.pure(floating, f"llvm.{name}.{suffix(type_)}", f"{floating} {value}", f"{floating} {other}")
+        value = e.pure(floating, f"llvm.{name}.{type_.name}", f"{floating} {value}", f"{floating} {other}")
     if "xorsign" in i.modifiers:
         if "abs" not in i.modifiers or len(sources) != 2:
             raise refuse(i, "'.xorsign' stands without '.abs'")
         sign = e.as_float(e.define(f"xor {type_.integer} {signs[0]}, {signs[1]}"), type_)
-        value = e.pure(floating, f"llvm.copysign.{suffix(type_)}", f"{floating} {value}", f"{floating} {sign}")
+        value = e.pure(floating, f"llvm.copysign.{type_.name}", f"{floating} {value}", f"{floating} {sign}")
     _finish(e, i, value, type_)
 
 
@@ -186,7 +181,7 @@ def square_root(e: Emitter, i: Instruction) -> None:
     if rounding in DIRECTED:
         result = e.pure(floating, f"quiesce_kernel_sqrt_{rounding}_{type_.name}", f"{floating} {value}")
     else:
-        result = e.pure(floating, f"llvm.sqrt.{suffix(type_)}", f"{floating} {value}")
+        result = e.pure(floating, f"llvm.sqrt.{type_.name}", f"{floating} {value}")
     _finish(e, i, result, type_)
 
 
@@ -225,7 +220,7 @@ def copy_sign(e: Emitter, i: Instruction) -> None:
     type_ = require_type(i, _FLOATS)
     floating = type_.floating
     sign, size = (e.read_float(operand, type_) for operand in i.operands[1:])
-    value = e.pure(floating, f"llvm.copysign.{suffix(type_)}", f"{floating} {size}", f"{floating} {sign}")
+    value = e.pure(floating, f"llvm.copysign.{type_.name}", f"{floating} {size}", f"{floating} {sign}")
     e.write_float(i.operands[0], value, type_)
 
 
@@ -239,7 +234,7 @@ def test_property(e: Emitter, i: Instruction) -> None:
     require(i, _CLASSES, operands=2)
     type_ = require_type(i, _FLOATS)
     value = e.read_float(i.operands[1], type_)
-    name = f"llvm.is.fpclass.{suffix(type_)}"
+    name = f"llvm.is.fpclass.{type_.name}"
     e.program.declare(f"declare i1 @{name}({type_.floating}, i32 immarg)")
     wanted = _CLASSES[choose(i, _CLASSES)]
     result = e.define(f"call i1 @{name}({type_.floating} {value}, i32 {wanted})")

@@ -48,6 +48,20 @@ def narrow_double(e: Emitter, value: str, type_: Type, rounding: str = NEAREST) 
     return e.pure("i16", f"quiesce_kernel_narrow_{type_.name}", f"double {value}", f"i32 {MODES[rounding]}")
 
 
+def halves_of(e: Emitter, sources: list[str], number: int) -> list[str]:
+    """Return the low half of each source, or the high one."""
+    return [e.cast(e.define(f"lshr i32 {source}, {16 * number}"), 32, 16) for source in sources]
+
+
+def for_both(e: Emitter, sources: list[str], compute: Callable[[list[str]], str]) -> str:
+    """Return what is computed for the low halves of sources and for the high ones, side by side."""
+    whole = "0"
+    for number in range(2):
+        moved = e.define(f"shl i32 {e.cast(compute(halves_of(e, sources, number)), 16, 32)}, {16 * number}")
+        whole = e.define(f"or i32 {whole}, {moved}")
+    return whole
+
+
 _TYPES = ("f16", "bf16", "f16x2", "bf16x2")
 _B16 = TYPES["b16"]
 _Lane = Callable[[list[str], Type], str]
@@ -60,13 +74,7 @@ def lanes(e: Emitter, i: Instruction, translate: _Lane) -> None:
     if type_.lanes == 1:
         e.write(i.operands[0], translate(sources, type_), type_)
         return
-    lane = lane_of(type_)
-    result = "0"
-    for number in range(2):
-        parts = [e.cast(e.define(f"lshr i32 {source}, {16 * number}"), 32, 16) for source in sources]
-        moved = e.define(f"shl i32 {e.cast(translate(parts, lane), 16, 32)}, {16 * number}")
-        result = e.define(f"or i32 {result}, {moved}")
-    e.write(i.operands[0], result, type_)
+    e.write(i.operands[0], for_both(e, sources, lambda parts: translate(parts, lane_of(type_))), type_)
 
 
 def _flushed(e: Emitter, i: Instruction, bits: str, lane: Type) -> str:
@@ -101,12 +109,12 @@ def fused_multiply_add(e: Emitter, i: Instruction) -> None:
         bits = _flushed(e, i, e.pure("i16", f"quiesce_kernel_fma_{lane.name}", *arguments, "i32 0"), lane)
         if "sat" in i.modifiers:
             return narrow(e, saturate(e, i, widen(e, bits, lane), "float"), lane)
-        return _positive(e, bits, lane) if "relu" in i.modifiers else bits
+        return positive(e, bits, lane) if "relu" in i.modifiers else bits
 
     lanes(e, i, one)
 
 
-def _positive(e: Emitter, bits: str, lane: Type) -> str:
+def positive(e: Emitter, bits: str, lane: Type) -> str:
     """Return zero for what is negative, and the one NaN for every NaN."""
     value = widen(e, bits, lane)
     kept = e.select(e.define(f"fcmp ogt float {value}, 0.0"), "i16", bits, "0")

@@ -80,11 +80,6 @@ def _sign(type_: Type) -> str:
     return "s" if type_.is_signed else "u"
 
 
-def wide_type(type_: Type) -> Type:
-    """Return the type with twice as many bits."""
-    return TYPES[f"{type_.name[0]}{2 * type_.bits}"]
-
-
 @INTEGER.translates("add", "sub")
 def add_or_subtract(e: Emitter, i: Instruction) -> None:
     """Translate ``add`` and ``sub``, also those that begin a chain with a carry."""
@@ -117,7 +112,7 @@ def product(e: Emitter, i: Instruction) -> tuple[str, Type]:
     factors = [e.cast(value, type_.bits, bits, type_.is_signed) for value in (first, second)]
     whole = e.define(f"mul i{bits} {factors[0]}, {factors[1]}")
     if form == "wide":
-        return whole, wide_type(type_)
+        return whole, TYPES[f"{type_.name[0]}{bits}"]
     return e.cast(e.define(f"lshr i{bits} {whole}, {type_.bits}"), bits, type_.bits), type_
 
 
@@ -302,7 +297,6 @@ def _part(e: Emitter, value: str, start: int, bits: int, signed: bool) -> str:
     return e.define(f"{'ashr' if signed else 'lshr'} i32 {raised}, {32 - bits}")
 
 
-_VIDEO_U32: Final = TYPES["u32"]
 _OPERATIONS: Final = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
 
 
@@ -314,11 +308,11 @@ def lanes(e: Emitter, i: Instruction) -> None:
         raise not_executed(i)
     parts = int(i.opcode[-1])
     bits = 32 // parts
-    first, second, third = (e.read(operand, _VIDEO_U32) for operand in i.operands[1:])
+    first, second, third = (e.read(operand, _U32) for operand in i.operands[1:])
     total = third if "add" in i.modifiers else "0"
     for number in range(parts):
-        one = _lane(e, first, number * bits, bits, i.types[1].is_signed)
-        other = _lane(e, second, number * bits, bits, i.types[2].is_signed)
+        one = _part(e, first, number * bits, bits, i.types[1].is_signed)
+        other = _part(e, second, number * bits, bits, i.types[2].is_signed)
         result = _compute(e, i.opcode[:-1], one, other)
         if "sat" in i.modifiers:
             result = _limited(e, result, bits, i.types[0].is_signed)
@@ -327,12 +321,7 @@ def lanes(e: Emitter, i: Instruction) -> None:
         else:
             kept = e.define(f"and i32 {result}, {(1 << bits) - 1}")
             total = e.define(f"or i32 {total}, {e.define(f'shl i32 {kept}, {number * bits}')}")
-    e.write(i.operands[0], total, _VIDEO_U32)
-
-
-def _lane(e: Emitter, value: str, start: int, bits: int, signed: bool) -> str:
-    raised = e.define(f"shl i32 {value}, {32 - start - bits}")
-    return e.define(f"{'ashr' if signed else 'lshr'} i32 {raised}, {32 - bits}")
+    e.write(i.operands[0], total, _U32)
 
 
 def _compute(e: Emitter, operation: str, one: str, other: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quiesce.simulator.kernels.ptx.function import Instruction
+from quiesce.simulator.kernels.ptx.function import Instruction, total_bytes
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Address, Operand, Register, Symbol, Type, Vector
 from quiesce.simulator.kernels.translation.accesses import Access, AccessKind
 from quiesce.simulator.kernels.translation.checks import checked
@@ -213,14 +213,10 @@ def convert_address(e: Emitter, i: Instruction) -> None:
     require(i, ("to", *SPACES), operands=2)
     type_ = require_type(i, ("u64", "u32"))
     space = choose(i, SPACES)
-    value = _as_u64(e, e.read(i.operands[1], type_), type_)
+    value = e.cast(e.read(i.operands[1], type_), type_.bits, 64)
     if space.startswith("shared"):
         value = e.define(f"{'sub' if 'to' in i.modifiers else 'add'} i64 {value}, {_shared_base(e)}")
     e.write(i.operands[0], e.cast(value, 64, type_.bits), type_)
-
-
-def _as_u64(e: Emitter, value: str, type_: Type) -> str:
-    return e.cast(value, type_.bits, 64)
 
 
 @MEMORY.translates("isspacep")
@@ -237,7 +233,7 @@ def ask_space(e: Emitter, i: Instruction) -> None:
     elif word == "const":
         result = _is_const(e, i, address)
     elif word == "param":
-        result = _is_inside(e, address, e.shape.context(e, PARAMETERS, "i64"), str(_parameter_bytes(e)))
+        result = _is_inside(e, address, e.shape.context(e, PARAMETERS, "i64"), str(total_bytes(e.function.parameters)))
     else:
         elsewhere = e.define(f"or i1 {_is_shared(e, address)}, {_is_local(e, address)}")
         elsewhere = e.define(f"or i1 {elsewhere}, {_is_const(e, i, address)}")
@@ -270,7 +266,3 @@ def _is_const(e: Emitter, i: Instruction, address: str) -> str:
             start = e.address_of(Symbol(variable.name))
             result = e.define(f"or i1 {result}, {_is_inside(e, address, start, str(variable.bytes))}")
     return result
-
-
-def _parameter_bytes(e: Emitter) -> int:
-    return max((each.offset + each.bytes for each in e.function.parameters), default=0)

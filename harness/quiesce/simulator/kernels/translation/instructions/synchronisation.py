@@ -12,7 +12,7 @@ from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Address, Operand, Pair, Sink, Type, Vector, lane_of
 from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter, Suspension, WarpOperands
 from quiesce.simulator.kernels.translation.instructions.forms import choose, refuse, require, require_type
-from quiesce.simulator.kernels.translation.instructions.half_precision import narrow, widen
+from quiesce.simulator.kernels.translation.instructions.half_precision import for_both, narrow, widen
 from quiesce.simulator.kernels.translation.instructions.memory import (
     HINT,
     SCOPES,
@@ -298,13 +298,7 @@ def _combine_halves(e: Emitter, operation: str, type_: Type, before: str, value:
             return narrow(e, e.define(f"fadd {first}, {second.removeprefix('float ')}"), type_)
         combined = e.pure("float", f"llvm.{operation}imumnum.f32", first, second)
         return narrow(e, combined, type_)
-    lane = lane_of(type_)
-    whole = "0"
-    for number in range(2):
-        parts = [e.cast(e.define(f"lshr i32 {each}, {16 * number}"), 32, 16) for each in (before, value)]
-        moved = e.define(f"shl i32 {e.cast(_combine_halves(e, operation, lane, *parts), 16, 32)}, {16 * number}")
-        whole = e.define(f"or i32 {whole}, {moved}")
-    return whole
+    return for_both(e, [before, value], lambda parts: _combine_halves(e, operation, lane_of(type_), *parts))
 
 
 _FENCES: Final = {"sc": "seq_cst", "acq_rel": "acq_rel", "acquire": "acquire", "release": "release"}
