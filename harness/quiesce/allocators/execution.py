@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.allocators.answers import describe_backend
-from quiesce.allocators.cases.case import Case, CaseKind, Known
-from quiesce.allocators.cases.expansion import expand
+from quiesce.allocators.cases import Case, CaseKind, Known, expand
 from quiesce.allocators.lockstep import Trial, finding_of, run_lockstep
 from quiesce.allocators.reference.museum import FAULTS
 from quiesce.backends.reference import ReferenceBackend, faulty

@@ -11,14 +11,30 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from quiesce.allocators.answers import describe_backend, open_context
-from quiesce.allocators.cases.case import Comparison, ExpectedKind, ExpectedOutcome
-from quiesce.allocators.cases.expansion import CheckGauge, CheckGrowth, IterationEnd, PerformStep, Step
-from quiesce.allocators.cases.slots import slots_made, slots_used
-from quiesce.allocators.oracle.growth import grows_as_expected, slope
-from quiesce.allocators.oracle.model import Model
-from quiesce.allocators.oracle.oracle import Oracle
-from quiesce.allocators.oracle.rules.answers import judge_expectation
-from quiesce.allocators.oracle.rules.closing import COST, GAUGE, GROWTH, HANDLES, left_bytes
+from quiesce.allocators.cases import (
+    CheckGauge,
+    CheckGrowth,
+    Comparison,
+    ExpectedKind,
+    ExpectedOutcome,
+    IterationEnd,
+    PerformStep,
+    Step,
+    slots_made,
+    slots_used,
+)
+from quiesce.allocators.oracle import (
+    COST,
+    GAUGE,
+    GROWTH,
+    HANDLES,
+    Model,
+    Oracle,
+    grows_as_expected,
+    judge_expectation,
+    left_bytes,
+    slope,
+)
 from quiesce.model import operations as ops
 from quiesce.model.backend import Backend, BackendFault, Capability, Closing, DeviceProfile
 from quiesce.model.findings import Finding, Grade

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Final
 
 from quiesce.allocators.answers import AnsweringContext, describe_backend, open_context
-from quiesce.allocators.cases.slots import makes_of
+from quiesce.allocators.cases import makes_of
 from quiesce.allocators.conformance.obligations import obliging
 from quiesce.allocators.lockstep import contract_finding
 from quiesce.model import operations as ops

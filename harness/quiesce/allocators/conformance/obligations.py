@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.generation.saving import needs_of
-from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.cases import Case
+from quiesce.allocators.generation import GeneratedSequence, needs_of
 from quiesce.model import operations as ops
 from quiesce.model.backend import Capability, Description, DeviceProfile
 from quiesce.model.operations import MemoryKind, Operation

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.generation.campaign import CampaignResult
+from quiesce.allocators.cases import Case
+from quiesce.allocators.generation import CampaignResult
 from quiesce.model.backend import Capability, Description, Promise
 from quiesce.model.findings import Finding
 from quiesce.model.results import Result, Verdict

@@ -11,9 +11,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from quiesce.allocators.answers import describe_backend
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.cases.catalogue import find_cases, load
-from quiesce.allocators.cases.expansion import expand
+from quiesce.allocators.cases import Case, expand, find_cases, load
 from quiesce.allocators.conformance.checks import CHECKS, ContractCheck, NotExercised
 from quiesce.allocators.conformance.monitor import NOTED, Attentive, Notebook
 from quiesce.allocators.conformance.obligations import case_of, strangers
@@ -27,8 +25,7 @@ from quiesce.allocators.conformance.result import (
 from quiesce.allocators.conformance.wire import questions_to
 from quiesce.allocators.conformance.workers import run_elsewhere
 from quiesce.allocators.execution import run_case
-from quiesce.allocators.generation.campaign import CampaignResult, Runs, reproduce_command, run_campaign
-from quiesce.allocators.generation.running import Jobs
+from quiesce.allocators.generation import CampaignResult, Jobs, Runs, reproduce_command, run_campaign
 from quiesce.allocators.lockstep import finding_of, run_lockstep
 from quiesce.allocators.sweep import RESULTS_MAX, sweep
 from quiesce.backends.command import CommandBackend

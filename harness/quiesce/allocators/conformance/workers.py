@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from quiesce.allocators.conformance.monitor import Attentive, Notebook
-from quiesce.allocators.generation.running import Died, Jobs, Ran, Search, Task, ended_process, run_sequence
+from quiesce.allocators.generation import Died, Jobs, Ran, Search, Task, ended_process, run_sequence
 from quiesce.model.backend import Backend, Description
 from quiesce.model.errors import BackendUnavailable
 

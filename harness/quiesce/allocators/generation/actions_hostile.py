@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quiesce.allocators.cases.slots import FOREIGN_SLOT
+from quiesce.allocators.cases import FOREIGN_SLOT
 from quiesce.allocators.generation.actions_memory import (
     allocate_block,
     create_stream,

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.cases.expansion import PerformStep, expand
-from quiesce.allocators.cases.parser import CASE_SUFFIX
+from quiesce.allocators.cases import CASE_SUFFIX, Case, PerformStep, expand
 from quiesce.allocators.generation.coverage import Coverage
 from quiesce.allocators.generation.decoder import generate_one
 from quiesce.allocators.generation.running import Ran, Search, run_sequence

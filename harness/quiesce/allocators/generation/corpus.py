@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.cases.parser import CASE_SUFFIX, parse_text
-from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.cases import CASE_SUFFIX, Case, parse_text, write_case
 from quiesce.allocators.generation.saving import FOLDER
 from quiesce.allocators.generation.sequence import sequence_of
 from quiesce.model.errors import CaseError, ConfigurationError

@@ -8,8 +8,18 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from quiesce.allocators.cases.case import ExpectGauge, ExpectGrowth, Repeat, Request, Statement
-from quiesce.allocators.cases.slots import FOREIGN_SLOT, Making, SlotKind, makes_of, uses_of
+from quiesce.allocators.cases import (
+    FOREIGN_SLOT,
+    ExpectGauge,
+    ExpectGrowth,
+    Making,
+    Repeat,
+    Request,
+    SlotKind,
+    Statement,
+    makes_of,
+    uses_of,
+)
 from quiesce.model.operations import Mark, Operation, Slot
 from quiesce.model.requests import RequestError, format_request, parse_request
 

@@ -11,9 +11,19 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
-from quiesce.allocators.cases.case import Case, ExpectGrowth, Repeat, Request, Statement
-from quiesce.allocators.cases.expansion import PerformStep, expand
-from quiesce.allocators.cases.slots import Making, SlotKind, makes_of, uses_of
+from quiesce.allocators.cases import (
+    Case,
+    ExpectGrowth,
+    Making,
+    PerformStep,
+    Repeat,
+    Request,
+    SlotKind,
+    Statement,
+    expand,
+    makes_of,
+    uses_of,
+)
 from quiesce.allocators.generation.editing import (
     Body,
     keep,

@@ -12,10 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from quiesce.allocators.cases.case import Case, CaseKind
-from quiesce.allocators.cases.expansion import PerformStep, expand
-from quiesce.allocators.cases.parser import CASE_SUFFIX, parse_text
-from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.cases import CASE_SUFFIX, Case, CaseKind, PerformStep, expand, parse_text, write_case
 from quiesce.allocators.generation.editing import leaves, makings, numbered, with_short_names
 from quiesce.allocators.generation.legality import Legality, worst_legality
 from quiesce.allocators.generation.sequence import GeneratedSequence

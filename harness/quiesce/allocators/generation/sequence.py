@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from quiesce.allocators.cases.case import Case, CaseKind, ExpectGrowth, Repeat, Request, Statement
-from quiesce.allocators.cases.expansion import PerformStep, Step, expand
+from quiesce.allocators.cases import Case, CaseKind, ExpectGrowth, PerformStep, Repeat, Request, Statement, Step, expand
 from quiesce.model.backend import DeviceProfile
 from quiesce.model.errors import CaseError
 from quiesce.model.gauges import Gauge

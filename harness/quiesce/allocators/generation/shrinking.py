@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.cases.expansion import PerformStep, expand
-from quiesce.allocators.cases.slots import SlotKind, check_slots
+from quiesce.allocators.cases import Case, PerformStep, SlotKind, check_slots, expand
 from quiesce.allocators.generation.editing import (
     Body,
     keep,

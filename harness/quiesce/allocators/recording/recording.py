@@ -11,11 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from quiesce.allocators.cases.catalogue import corpus_directory, load
-from quiesce.allocators.cases.expansion import PerformStep, expand
-from quiesce.allocators.cases.slots import makes_of, uses_of
-from quiesce.allocators.generation.decoder import generate_one
-from quiesce.allocators.oracle.oracle import Oracle
+from quiesce.allocators.cases import PerformStep, corpus_directory, expand, load, makes_of, uses_of
+from quiesce.allocators.generation import generate_one
+from quiesce.allocators.oracle import Oracle
 from quiesce.model import operations as ops
 from quiesce.model.backend import (
     Backend,

@@ -1,6 +1,6 @@
 """The out-of-memory sweep: small programs, run again and again with one more call below the allocator failing.
 
-``programs`` is what runs, ``trial`` one run with one failure, ``sweep`` all of them.
+``trial`` is one run with one failure, ``sweep`` has the programs and runs all trials.
 """
 
 from quiesce.allocators.sweep.sweep import RESULTS_MAX, Swept, sweep

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.allocators.answers import describe_backend
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.generation.saving import named_case
+from quiesce.allocators.cases import Case
+from quiesce.allocators.generation import named_case
 from quiesce.allocators.lockstep import finding_of
 from quiesce.allocators.sweep.trial import Attempt, Failing, starve, undisturbed, with_failure
 from quiesce.model import operations as ops

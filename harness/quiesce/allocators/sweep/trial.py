@@ -10,20 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.allocators.cases.case import (
+from quiesce.allocators.cases import (
     Case,
+    CheckGauge,
     Comparison,
     ExpectedKind,
     ExpectedOutcome,
     ExpectGauge,
+    PerformStep,
     Request,
     Statement,
+    makes_of,
 )
-from quiesce.allocators.cases.expansion import CheckGauge, PerformStep
-from quiesce.allocators.cases.slots import makes_of
-from quiesce.allocators.generation.sequence import GeneratedSequence
+from quiesce.allocators.generation import GeneratedSequence
 from quiesce.allocators.lockstep import Lockstep, Trial
-from quiesce.allocators.oracle.rules.answers import judge_expectation
+from quiesce.allocators.oracle import judge_expectation
 from quiesce.model import operations as ops
 from quiesce.model.backend import Backend, Capability, Closing, Context, Description, DeviceProfile, Promise, Reply
 from quiesce.model.findings import Finding
