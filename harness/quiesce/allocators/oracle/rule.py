@@ -20,22 +20,24 @@ Check: TypeAlias = Callable[[Model, Change], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: its name, one sentence, and the kind of mistake that breaks it.
+    """One rule: one sentence, the kind of mistake that breaks it, and its check, a function with the rule's name.
 
     ``on`` holds the operations on which it has something to say, and ``about`` the fact of a change without which it
     has nothing to say; it is not asked about anything else.
     """
 
-    name: str
     sentence: str
     kind: Kind
     check: Check
     on: tuple[type[Operation], ...] = get_args(Operation)
     about: str = ""
 
+    @property
+    def name(self) -> str:
+        """What findings and cases call the rule."""
+        return self.check.__name__
 
-def found(
-    rule: str, expected: str, observed: str, allocated_by: object = "", grade: Grade = Grade.VIOLATION
-) -> Finding:
-    """Return a finding of a :class:`Rule`; the oracle adds the rule's kind, and lockstep where it happened."""
-    return Finding(rule, expected, observed, allocated_by=str(allocated_by), grade=grade)
+
+def found(expected: str, observed: str, allocated_by: object = "", grade: Grade = Grade.VIOLATION) -> Finding:
+    """Return what a check found; the oracle adds the rule's name and kind, and lockstep where it happened."""
+    return Finding("", expected, observed, allocated_by=str(allocated_by), grade=grade)

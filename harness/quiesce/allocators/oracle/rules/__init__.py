@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.allocators.oracle.rule import Rule
-from quiesce.allocators.oracle.rules import accounting, answers, closing, growth, memory, order, policy
+from quiesce.allocators.oracle.rules import accounting, answers, closing, memory, order, policy
 
 BEFORE_THE_ANSWER: Final[tuple[Rule, ...]] = (
     *memory.RULES,
     *order.RULES,
     *policy.RULES,
-    *growth.RULES,
     *answers.RULES,
 )
 """What an answer broke, whatever was permitted: it explains a wrong answer better than the answer itself."""

@@ -26,7 +26,7 @@ def gauges_are_not_negative(model: Model, change: Change) -> Iterable[Finding]:
     if min(change.after.values(), default=0) >= 0:
         return ()
     return [
-        found("gauges_are_not_negative", f"{gauge} of at least 0", f"{value:,} by its {source}")
+        found(f"{gauge} of at least 0", f"{value:,} by its {source}")
         for (gauge, source), value in sorted(change.after.items())
         if value < 0
     ]
@@ -39,7 +39,7 @@ def claims_agree_with_the_ledger(model: Model, change: Change) -> Iterable[Findi
         claim, ledger = change.after.get(by_claim), change.after.get(by_ledger)
         if claim is not None and ledger is not None and claim != ledger:
             expected = f"{gauge} of {ledger:,}, as the ledger says"
-            findings.append(found("claims_agree_with_the_ledger", expected, f"{claim:,} claimed"))
+            findings.append(found(expected, f"{claim:,} claimed"))
     return findings
 
 
@@ -55,7 +55,7 @@ def block_count_follows_the_sequence(model: Model, change: Change) -> Iterable[F
     elsewhere = sum(block.kind in _HOST for block in model.blocks.values()) if counted < owned else 0
     if owned - elsewhere <= counted <= owned:
         return ()
-    return [found("block_count_follows_the_sequence", f"{owned:,} blocks", f"{counted:,} blocks")]
+    return [found(f"{owned:,} blocks", f"{counted:,} blocks")]
 
 
 def _have_nodes(model: Model) -> bool:
@@ -77,46 +77,29 @@ def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterab
         change.made.claimed_bytes = rose
         if rose < change.made.size_bytes and (rose or change.made.kind not in _HOST):
             size = change.made.size_bytes
-            return [
-                found(
-                    "live_bytes_return_to_where_they_were",
-                    f"live rises by at least {bytes_in_words(size)}",
-                    f"it rose by {bytes_in_words(rose)}",
-                )
-            ]
+            return [found(f"live rises by at least {bytes_in_words(size)}", f"it rose by {bytes_in_words(rose)}")]
     elif change.freed is not None and isinstance(change.outcome, Done):
         added = change.freed.claimed_bytes
         if added is not None and rose != -added:
             expected = f"live falls by the {bytes_in_words(added)} that '{change.freed.slot}' added"
             by = change.freed.made_by
-            return [found("live_bytes_return_to_where_they_were", expected, f"it fell by {bytes_in_words(-rose)}", by)]
+            return [found(expected, f"it fell by {bytes_in_words(-rose)}", by)]
     elif model.memory.live_count == 0 and after != 0 and not (model.empty_blocks or _have_nodes(model)):
-        return [
-            found(
-                "live_bytes_return_to_where_they_were",
-                "live of 0 bytes, because nothing is owned",
-                bytes_in_words(after),
-            )
-        ]
+        return [found("live of 0 bytes, because nothing is owned", bytes_in_words(after))]
     return ()
 
 
 RULES: Final = (
-    Rule("gauges_are_not_negative", "No gauge reads below zero.", Kind.WRONG_COUNTER, gauges_are_not_negative),
+    Rule("No gauge reads below zero.", Kind.WRONG_COUNTER, gauges_are_not_negative),
     Rule(
-        "claims_agree_with_the_ledger",
         "The counters of an allocator agree with an independent ledger.",
         Kind.WRONG_COUNTER,
         claims_agree_with_the_ledger,
     ),
     Rule(
-        "block_count_follows_the_sequence",
-        "An allocator counts as many blocks as the sequence owns.",
-        Kind.WRONG_COUNTER,
-        block_count_follows_the_sequence,
+        "An allocator counts as many blocks as the sequence owns.", Kind.WRONG_COUNTER, block_count_follows_the_sequence
     ),
     Rule(
-        "live_bytes_return_to_where_they_were",
         "The free of a block subtracts from the live bytes as much as its allocation added.",
         Kind.WRONG_COUNTER,
         live_bytes_return_to_where_they_were,

@@ -107,13 +107,13 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
             f" in one of {len(chunks):,} chunks of {chunk}, in which there are few blocks of that size and nothing else"
         )
     if why:
-        yield found(FITS, f"allocated{why}", "out of memory")
+        yield found(f"allocated{why}", "out of memory")
         return
     least = _least_asked(change)
     if operation.kind is MemoryKind.DEVICE and least > need:
         expected = f"a request to the backing allocator for at most {bytes_in_words(need)}"
         observed = f"out of memory after requests for at least {bytes_in_words(least)}"
-        yield found(FITS, f"{expected}, as chunk_bytes and footprint_factor say, before it fails", observed)
+        yield found(f"{expected}, as chunk_bytes and footprint_factor say, before it fails", observed)
 
 
 def _least_asked(change: Change) -> int:
@@ -140,33 +140,29 @@ def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
     if model.promises(Promise.CAPACITY_LIMIT) and model.memory.live_bytes > capacity:
         live = sum(block.size_bytes for block in model.blocks.values() if block.kind is MemoryKind.DEVICE)
         if live > capacity:
-            yield found(
-                ENFORCED, f"at most {bytes_in_words(capacity)} handed out, as given in open", bytes_in_words(live)
-            )
+            yield found(f"at most {bytes_in_words(capacity)} handed out, as given in open", bytes_in_words(live))
     limit = model.pools.get(made.pool) if made.pool is not None else None
     if limit is not None:
         live = sum(block.size_bytes for block in model.blocks.values() if block.pool == made.pool)
         if live > limit:
             expected = f"at most {bytes_in_words(limit)} handed out by pool '{made.pool}'"
-            yield found(ENFORCED, expected, bytes_in_words(live))
+            yield found(expected, bytes_in_words(live))
 
 
 def foreign_errors_are_passed_on(model: Model, change: Change) -> Iterator[Finding]:
     """A call below that fails with anything else than out of memory fails the request: nothing was there to reclaim."""
     if model.promises(Promise.PASSES_FOREIGN_ERRORS):
-        yield found(PASSED_ON, "the error of the call to the backing allocator, at once", change.instead_of_error)
+        yield found("the error of the call to the backing allocator, at once", change.instead_of_error)
 
 
 RULES: Final = (
     Rule(
-        FITS,
         "A request that fits the memory that is certainly free is served.",
         Kind.MISSING_RETRY,
         request_fits_but_out_of_memory,
         MAKING_BLOCKS,
     ),
     Rule(
-        ENFORCED,
         "An allocator hands out no more memory than the device has or the limit of a pool allows.",
         Kind.LIMIT,
         capacity_is_enforced,
@@ -174,7 +170,6 @@ RULES: Final = (
         "made",
     ),
     Rule(
-        PASSED_ON,
         "A request that meets a foreign error of the backing allocator fails with it, and does nothing about it.",
         Kind.SWALLOWED_ERROR,
         foreign_errors_are_passed_on,

@@ -70,12 +70,7 @@ def finalized_runtime_owns_nothing(model: Model, change: Change) -> Iterator[Fin
     kept = best_reading(change.after, Gauge.INSTANCES)
     owned = len(model.instances)
     if kept is not None and kept > owned:
-        yield found(
-            "finalized_runtime_owns_nothing",
-            counted(owned, "instance"),
-            counted(kept, "instance"),
-            grade=Grade.LIVE_LEAK,
-        )
+        yield found(counted(owned, "instance"), counted(kept, "instance"), grade=Grade.LIVE_LEAK)
 
 
 def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Finding]:
@@ -87,24 +82,17 @@ def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Fi
         return
     reachable = model.tape.reachable()
     if kept > reachable:
-        yield found(
-            "unreachable_nodes_are_collected",
-            f"at most {counted(reachable, 'node')}",
-            counted(kept, "node"),
-            grade=Grade.LIVE_LEAK,
-        )
+        yield found(f"at most {counted(reachable, 'node')}", counted(kept, "node"), grade=Grade.LIVE_LEAK)
 
 
 RULES: Final = (
     Rule(
-        "finalized_runtime_owns_nothing",
         "A finalized runtime holds only the instances that the sequence made.",
         Kind.HANDLE_LEAK,
         finalized_runtime_owns_nothing,
         (ops.Finalize,),
     ),
     Rule(
-        "unreachable_nodes_are_collected",
         "A tape frees the nodes that nobody can reach.",
         Kind.MEMORY_LEAK,
         unreachable_nodes_are_collected,

@@ -28,7 +28,6 @@ def live_blocks_do_not_overlap(model: Model, change: Change) -> Iterator[Finding
         size = change.made.size_bytes if change.made else 0
         begin = "begins" if size == 1 else "begin"
         yield found(
-            "live_blocks_do_not_overlap",
             f"memory outside the {bytes_in_words(other.size_bytes)} of '{other.slot}'",
             f"{bytes_in_words(size)} that {begin} {_distance(address - other.address)} its first",
             other.made_by,
@@ -50,9 +49,7 @@ def blocks_lie_in_the_address_space(model: Model, change: Change) -> Iterable[Fi
     beyond = f"a block that ends {bytes_in_words(made.end - ADDRESS_SPACE_END)} beyond it"
     below = "a block at null" if made.address == 0 else f"a block at the negative address {made.address}"
     observed = below if made.address <= 0 else beyond
-    return [
-        found("blocks_lie_in_the_address_space", f"{bytes_in_words(made.size_bytes)} above 0 and below 2^64", observed)
-    ]
+    return [found(f"{bytes_in_words(made.size_bytes)} above 0 and below 2^64", observed)]
 
 
 def addresses_are_aligned(model: Model, change: Change) -> Iterable[Finding]:
@@ -63,13 +60,7 @@ def addresses_are_aligned(model: Model, change: Change) -> Iterable[Finding]:
     beyond = change.made.address % alignment
     if not beyond:
         return ()
-    return [
-        found(
-            "addresses_are_aligned",
-            f"an address that is a multiple of {alignment:,}",
-            f"an address {bytes_in_words(beyond)} beyond one",
-        )
-    ]
+    return [found(f"an address that is a multiple of {alignment:,}", f"an address {bytes_in_words(beyond)} beyond one")]
 
 
 def blocks_lie_within_backing_memory(model: Model, change: Change) -> Iterable[Finding]:
@@ -85,12 +76,12 @@ def blocks_lie_within_backing_memory(model: Model, change: Change) -> Iterable[F
     if reached < made.end:
         where = f"only {bytes_in_words(reached - made.address)}" if holding else "none"
         expected = f"{bytes_in_words(made.size_bytes)} inside backing memory"
-        return [found("blocks_lie_within_backing_memory", expected, f"{where} of them inside")]
+        return [found(expected, f"{where} of them inside")]
     for held in holding:
         if not _may_carry(held, made):
             expected = f"{made.kind} memory of device {made.device}"
             observed = f"{held.kind} memory of device {held.device}"
-            return [found("blocks_lie_within_backing_memory", expected, observed)]
+            return [found(expected, observed)]
     return ()
 
 
@@ -110,7 +101,6 @@ def owned_memory_is_not_released(model: Model, change: Change) -> Iterator[Findi
         block, *others = [returned.block for returned in owned if returned.freed == freed]
         more = f", and with {counted(len(others), 'other block')}" if others else ""
         yield found(
-            "owned_memory_is_not_released",
             f"'{block.slot}' keeps its memory until it is freed",
             f"{bytes_in_words(freed.size_bytes)} with it were released to the backing allocator{more}",
             block.made_by,
@@ -122,7 +112,6 @@ def graph_memory_is_kept(model: Model, change: Change) -> Iterator[Finding]:
     for kept in change.taken_from_graphs:
         made = change.made
         yield found(
-            "graph_memory_is_kept",
             f"the graph keeps the memory that '{kept.block.slot}' had in its capture until the graph is destroyed",
             f"it was handed out as '{made.slot}'" if made is not None else "it was released",
             kept.block.made_by,
@@ -132,23 +121,14 @@ def graph_memory_is_kept(model: Model, change: Change) -> Iterator[Finding]:
 
 RULES: Final = (
     Rule(
-        "blocks_lie_in_the_address_space",
         "No block begins at address 0 or reaches beyond the end of the address space.",
         Kind.SIZE_OVERFLOW,
         blocks_lie_in_the_address_space,
         MAKING_BLOCKS,
         "made",
     ),
+    Rule("Live blocks share no byte.", Kind.OVERLAP, live_blocks_do_not_overlap, MAKING_BLOCKS, "overlapped"),
     Rule(
-        "live_blocks_do_not_overlap",
-        "Live blocks share no byte.",
-        Kind.OVERLAP,
-        live_blocks_do_not_overlap,
-        MAKING_BLOCKS,
-        "overlapped",
-    ),
-    Rule(
-        "addresses_are_aligned",
         "An address is a multiple of the alignment that was asked for or is guaranteed.",
         Kind.MISALIGNED,
         addresses_are_aligned,
@@ -156,7 +136,6 @@ RULES: Final = (
         "made",
     ),
     Rule(
-        "blocks_lie_within_backing_memory",
         "A block lies in memory that was taken from the backing allocator.",
         Kind.FOREIGN_MEMORY,
         blocks_lie_within_backing_memory,
@@ -164,14 +143,12 @@ RULES: Final = (
         "made",
     ),
     Rule(
-        "owned_memory_is_not_released",
         "Memory is not released while a block or a graph uses it.",
         Kind.EARLY_RELEASE,
         owned_memory_is_not_released,
         about="returned",
     ),
     Rule(
-        "graph_memory_is_kept",
         "The memory of a graph is not handed out or released before the graph is destroyed.",
         Kind.EARLY_RELEASE,
         graph_memory_is_kept,

@@ -23,7 +23,6 @@ def memory_is_reused_only_after_its_last_use(model: Model, change: Change) -> It
             f"; stream '{stalled.name}' is stalled, so the work on '{earlier}' is certainly pending" if stalled else ""
         )
         yield found(
-            "memory_is_reused_only_after_its_last_use",
             f"work on '{conflict.user.slot}' ordered after the work on '{earlier}', which had this memory before",
             f"no order between them{pending}",
             conflict.earlier.made_by,
@@ -36,7 +35,6 @@ def memory_in_flight_is_not_released(model: Model, change: Change) -> Iterator[F
     for returned in change.returned:
         if returned.guard is not None:
             yield found(
-                "memory_in_flight_is_not_released",
                 f"the work on freed '{returned.block.slot}' is complete before its memory is released",
                 f"{bytes_in_words(returned.freed.size_bytes)} were released without waiting for it",
                 returned.block.made_by,
@@ -52,7 +50,6 @@ def waits_name_live_streams(model: Model, change: Change) -> Iterator[Finding]:
     for wait in change.needless:
         waiter = "the host" if wait.waiter is None else f"stream '{wait.waiter}'"
         yield found(
-            "waits_name_live_streams",
             "only waits for events of streams that exist",
             f"{waiter} waited for event '{wait.event}', last recorded on a destroyed stream",
         )
@@ -61,43 +58,35 @@ def waits_name_live_streams(model: Model, change: Change) -> Iterator[Finding]:
 def completion_is_not_reported_early(model: Model, change: Change) -> Iterator[Finding]:
     """A query does not answer yes while a stalled stream certainly holds the work back."""
     if change.early is not None and not change.conflicts:
-        yield found(
-            "completion_is_not_reported_early",
-            f"not ready: stream '{change.early.name}' is stalled",
-            "done",
-        )
+        yield found(f"not ready: stream '{change.early.name}' is stalled", "done")
 
 
 def known_completion_is_reported(model: Model, change: Change) -> Iterator[Finding]:
     """A query does not answer no once the host has waited for all that it asks about."""
     if change.certain_completion and not isinstance(change.outcome, Done):
-        yield found("known_completion_is_reported", "done: the host waited for the work", "not ready")
+        yield found("done: the host waited for the work", "not ready")
 
 
 RULES: Final = (
     Rule(
-        "memory_is_reused_only_after_its_last_use",
         "Memory is used again only by work that is ordered after all work on the block that had it before.",
         Kind.RACE,
         memory_is_reused_only_after_its_last_use,
         about="conflicts",
     ),
     Rule(
-        "memory_in_flight_is_not_released",
         "Memory is released only after the work on it is complete.",
         Kind.EARLY_RELEASE,
         memory_in_flight_is_not_released,
         about="returned",
     ),
     Rule(
-        "waits_name_live_streams",
         "Nobody waits for an event of a destroyed stream (HIP).",
         Kind.DEAD_STREAM,
         waits_name_live_streams,
         about="needless",
     ),
     Rule(
-        "completion_is_not_reported_early",
         "A query does not report pending work as complete.",
         Kind.EARLY_COMPLETION,
         completion_is_not_reported_early,
@@ -105,7 +94,6 @@ RULES: Final = (
         "early",
     ),
     Rule(
-        "known_completion_is_reported",
         "A query reports work as complete once somebody has waited for it.",
         Kind.MISSED_COMPLETION,
         known_completion_is_reported,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce.allocators.oracle.change import Change
-from quiesce.allocators.oracle.footprints import intact_block, is_anything_in_flight, is_in_use
+from quiesce.allocators.oracle.footprints import intact_block, is_anything_in_flight, is_in_use, worst_class
 from quiesce.allocators.oracle.memory import SOME_POOL, BackingRange, held_in_words
 from quiesce.allocators.oracle.model import Model
 from quiesce.allocators.oracle.rule import MAKING_BLOCKS, Rule, found
@@ -14,8 +14,8 @@ from quiesce.model import operations as ops
 from quiesce.model.backend import Capability, Promise
 from quiesce.model.findings import Finding, Grade
 from quiesce.model.gauges import Gauge, best_reading
-from quiesce.model.observations import CopyEnqueued
-from quiesce.model.operations import MemoryKind
+from quiesce.model.observations import BackingRefused, CopyEnqueued
+from quiesce.model.operations import MemoryKind, Slot
 from quiesce.model.outcomes import Done, OutOfMemory
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words
@@ -51,12 +51,7 @@ def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Find
     else:
         return
     if observed:
-        yield found(
-            "trim_returns_what_nobody_uses",
-            "no memory that nobody owns and no work uses",
-            f"still held: {observed}",
-            grade=Grade.CACHED,
-        )
+        yield found("no memory that nobody owns and no work uses", f"still held: {observed}", grade=Grade.CACHED)
 
 
 def _may_be_staging(model: Model) -> bool:
@@ -100,9 +95,7 @@ def freed_block_serves_its_size(model: Model, change: Change) -> Iterator[Findin
     freed = intact_block(model, model.intact, operation)
     if freed is not None:
         yield found(
-            "freed_block_serves_its_size",
-            f"allocated: '{freed.slot}' had as much memory on that stream, and its place is free",
-            "out of memory",
+            f"allocated: '{freed.slot}' had as much memory on that stream, and its place is free", "out of memory"
         )
 
 
@@ -119,7 +112,7 @@ def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[F
     grew = (after or 0) - (before or 0)
     if through or grew > 0:
         observed = f"pinned memory grew by {bytes_in_words(grew)}" if grew > 0 else "the copy reads another buffer"
-        yield found("pinned_source_is_copied_directly", f"a copy from '{source.slot}' itself", observed, source.made_by)
+        yield found(f"a copy from '{source.slot}' itself", observed, source.made_by)
 
 
 def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Finding]:
@@ -135,7 +128,6 @@ def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Fin
     expected = -(-(_PINNED_UNIT_BYTES << (units - 1).bit_length()) // granularity) * granularity
     if holding[0].size_bytes != expected:
         yield found(
-            "pinned_sizes_are_powers_of_two",
             f"{bytes_in_words(expected)} held for a pinned block of {bytes_in_words(made.size_bytes)}",
             f"{bytes_in_words(holding[0].size_bytes)} held",
             made.made_by,
@@ -162,48 +154,119 @@ def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Findin
     if ranges:
         last = ", and its last block is gone" if change.orphan else ""
         yield found(
-            "destroyed_pools_own_nothing",
             f"no memory held: pool '{pool.partition(SOME_POOL)[0]}' is destroyed{last}",
             f"still held: {held_in_words(ranges)}",
             grade=Grade.LIVE_LEAK,
         )
 
 
+def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[Finding]:
+    """When nothing is held any more, a pool asks for no more backing memory than it did for such a request at first."""
+    operation = change.operation
+    if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.GROWTH_RESETS):
+        return
+    size = max(operation.size_bytes, operation.alignment_bytes or 1)
+    size_class = (size - 1).bit_length()
+    # An aligned request may have a backing allocation to itself, and the next of its class a place in a chunk.
+    key = (operation.pool, operation.kind, size_class, operation.alignment_bytes or 0)
+    for ask in change.asks:
+        seen = ask.observation
+        if seen.kind is not operation.kind or ask.held_bytes:
+            continue  # what others hold may make the first chunk a small one
+        if ask is change.asks[0] and change.armed is None:  # nor is one the usual that comes after a failure
+            model.first_chunks.setdefault(key, (seen.size_bytes, size))
+        if key not in model.first_chunks:
+            continue
+        first, smallest = model.first_chunks[key]
+        # The first request may have been the smallest of the class and this the largest: a chunk of n blocks doubles.
+        most = (first if size <= smallest else 2 * first) + (2 << size_class)
+        if seen.size_bytes > most:
+            yield found(
+                f"a chunk of at most {bytes_in_words(most)}, as for the first such request",
+                f"a request to the backing allocator for {bytes_in_words(seen.size_bytes)}, with nothing held",
+            )
+            return
+
+
+def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator[Finding]:
+    """A pool that cannot get its usual chunk asks for a smaller one before it gives up.
+
+    It is known to have a smaller one where it asked for one before, and where the usual one is about the largest that
+    it declares: with one size of chunk, nobody promises to try another. How much smaller is its own business.
+    """
+    operation = change.operation
+    if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.RETRIES_SMALLER):
+        return
+    key = (operation.pool, operation.kind)
+    sizes = [ask.observation.size_bytes for ask in change.asks if ask.observation.kind is operation.kind]
+    if not sizes:
+        return
+    known = model.smallest_chunk_bytes.get(key, max(sizes))
+    model.smallest_chunk_bytes[key] = min(known, *sizes)
+    if change.made is not None or change.armed is not None:
+        return
+    if not all(isinstance(ask.observation, BackingRefused) for ask in change.asks):
+        return
+    if min(sizes) < max(sizes) or _is_short_of_a_chunk(model, operation.pool):
+        return
+    least = 2 * worst_class(model, operation.size_bytes + (operation.alignment_bytes or 0))
+    largest = max(least, min(known, model.description.chunk_bytes // 2))
+    if min(sizes) > largest:
+        yield found(
+            f"a last attempt with at most {bytes_in_words(largest)}",
+            f"it gave up after it asked for {bytes_in_words(min(sizes))}",
+        )
+
+
+def _is_short_of_a_chunk(model: Model, pool: Slot | None) -> bool:
+    """Whether a pool's limit leaves less than its largest chunk: what it asks for may be the smaller one already."""
+    limit = model.pools.get(pool) if pool is not None else None
+    if limit is None:
+        return False
+    of_pool = (each for _, _, each in model.memory.backing if each.pool in (pool, SOME_POOL) or each.is_shared)
+    held_bytes = sum(held.size_bytes for held in of_pool)
+    return limit - held_bytes < model.description.chunk_bytes
+
+
 RULES: Final = (
+    Rule("A destroyed pool holds nothing.", Kind.MEMORY_LEAK, destroyed_pools_own_nothing, (ops.DestroyPool, ops.Free)),
     Rule(
-        "destroyed_pools_own_nothing",
-        "A destroyed pool holds nothing.",
-        Kind.MEMORY_LEAK,
-        destroyed_pools_own_nothing,
-        (ops.DestroyPool, ops.Free),
-    ),
-    Rule(
-        "freed_block_serves_its_size",
         "A freed block serves the next request of its size, alignment, pool and stream.",
         Kind.NOT_REUSED,
         freed_block_serves_its_size,
         (ops.Allocate,),
     ),
     Rule(
-        "trim_returns_what_nobody_uses",
         "After a trim, a pool holds only memory that is owned or in flight.",
         Kind.NOT_RELEASED,
         trim_returns_what_nobody_uses,
         (ops.Trim,),
     ),
     Rule(
-        "pinned_source_is_copied_directly",
         "A pinned source is staged without another pinned buffer.",
         Kind.NEEDLESS_COPY,
         pinned_source_is_copied_directly,
         (ops.Stage,),
     ),
     Rule(
-        "pinned_sizes_are_powers_of_two",
         "Pinned requests are rounded to powers of two.",
         Kind.FRAGMENTATION,
         pinned_sizes_are_powers_of_two,
         MAKING_BLOCKS,
         "made",
+    ),
+    Rule(
+        "After everything was released, a pool grows from its first chunk size again.",
+        Kind.NOT_REUSED,
+        growth_starts_over_after_squeeze,
+        (ops.Allocate,),
+        "asks",
+    ),
+    Rule(
+        "A pool that cannot grow by its usual chunk tries a smaller one before it fails.",
+        Kind.MISSING_RETRY,
+        pool_falls_back_to_a_smaller_chunk,
+        (ops.Allocate,),
+        "asks",
     ),
 )
