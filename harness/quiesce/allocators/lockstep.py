@@ -65,7 +65,7 @@ def giving_back(oracle: Oracle, capabilities: frozenset[Capability], trimmed: Me
     freed = [*model.blocks, *model.empty_blocks]
     for slot in freed:
         yield ops.Free(slot)
-    for slot in list(model.instances):
+    for slot in list(model.runtime.instances):
         yield ops.DestroyInstance(slot)
     for slot in list(model.events):
         yield ops.DestroyEvent(slot)
@@ -78,7 +78,7 @@ def giving_back(oracle: Oracle, capabilities: frozenset[Capability], trimmed: Me
             yield ops.Drop(slot)
     if Capability.TAPE in capabilities:
         yield ops.Collect()
-    if model.initialized:
+    if model.runtime.initialized:
         yield ops.Finalize()
     if Capability.POOL in capabilities:
         if freed:  # behind events that the library recorded meanwhile

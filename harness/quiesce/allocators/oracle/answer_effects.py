@@ -36,8 +36,8 @@ _Effect: TypeAlias = Callable[[Facts, Any, Change], None]  # each takes the one 
 
 def enter(facts: Facts, operation: Operation, change: Change) -> None:
     """Enter what ``operation``, which was served, changed beyond what is entered before its observations."""
-    if facts.doubtful and isinstance(operation, DOUBTED_WHERE_THEY_FAIL | _MAKES):
-        facts.doubtful.discard(getattr(operation, "slot", RUNTIME))
+    if facts.doubts.things and isinstance(operation, DOUBTED_WHERE_THEY_FAIL | _MAKES):
+        facts.doubts.things.discard(getattr(operation, "slot", RUNTIME))
     effect = _EFFECTS.get(type(operation))
     if effect is not None:
         effect(facts, operation, change)
@@ -50,7 +50,7 @@ def _allocate(facts: Facts, operation: ops.Allocate, change: Change) -> None:
     if isinstance(change.outcome, Allocated):
         reuse.allocate(facts, operation, change.outcome, change)
         if change.is_first_of_pool:
-            facts.first_requests.learn(operation, change, facts.memory)
+            facts.chunks.first_requests.learn(operation, change, facts.memory)
 
 
 def _stage(facts: Facts, operation: ops.Stage, change: Change) -> None:
@@ -70,7 +70,7 @@ def _launch(facts: Facts, operation: ops.Launch, change: Change) -> None:
 
 def _create_pool(facts: Facts, operation: ops.CreatePool, change: Change) -> None:
     facts.pools[operation.slot], facts.pool_devices[operation.slot] = operation.limit_bytes, facts.device
-    facts.first_requests.forget(operation.slot)
+    facts.chunks.first_requests.forget(operation.slot)
 
 
 def _inject(facts: Facts, operation: ops.InjectFailure, change: Change) -> None:
@@ -85,11 +85,11 @@ def _select_device(facts: Facts, operation: ops.SelectDevice, change: Change) ->
 
 
 def _initialize(facts: Facts, operation: ops.Initialize, change: Change) -> None:
-    facts.initialized = True
+    facts.runtime.initialized = True
 
 
 def _finalize(facts: Facts, operation: ops.Finalize, change: Change) -> None:
-    facts.initialized, facts.finalized = False, True
+    facts.runtime.initialized, facts.runtime.finalized = False, True
 
 
 def _partition(facts: Facts, operation: ops.Partition, change: Change) -> None:
@@ -103,11 +103,11 @@ def _create_instance(facts: Facts, operation: ops.CreateInstance, change: Change
 
 def _make_instance(facts: Facts, slot: Slot, stream: Slot | None) -> None:
     given = facts.stream(stream) if stream is not None else None
-    facts.instances[slot] = given or facts.order.new_stream(f"internal:{slot}", facts.device)
+    facts.runtime.instances[slot] = given or facts.order.new_stream(f"internal:{slot}", facts.device)
 
 
 def _destroy_instance(facts: Facts, operation: ops.DestroyInstance, change: Change) -> None:
-    state = facts.instances.pop(operation.slot, None)
+    state = facts.runtime.instances.pop(operation.slot, None)
     if state is not None:
         facts.order.complete(dict(state.clock))
         facts.order.note_sure(state.certain)
@@ -178,7 +178,7 @@ def _synchronize_event(facts: Facts, operation: ops.SynchronizeEvent, change: Ch
 def _synchronize_device(facts: Facts, operation: ops.SynchronizeDevice, change: Change) -> None:
     facts.order.complete_device(facts.device)
     facts.order.doubt_stalls()  # nobody is forbidden to wait for more, as for another device's stream
-    facts.waits_unseen = facts.waits_unseen and facts.profile.devices > 1
+    facts.doubts.waits = facts.doubts.waits and facts.profile.devices > 1
 
 
 def _stall(facts: Facts, operation: ops.Stall, change: Change) -> None:
@@ -282,7 +282,7 @@ def judge_query(facts: Facts, operation: ops.QueryStream | ops.QueryEvent, outco
             facts.order.complete(clock, asked=asked)
     elif outcome == Rejected(NOT_READY):
         held_back = (
-            facts.waits_unseen or facts.completion_in_doubt or (stream is not None and stream.stall_mark is not None)
+            facts.doubts.waits or facts.doubts.completion or (stream is not None and stream.stall_mark is not None)
         )
         about = facts.order.encompassed(stream) if stream is not None else clock
         change.certain_completion = not held_back and facts.order.is_surely_complete(about, certain)

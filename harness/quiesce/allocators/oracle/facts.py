@@ -113,6 +113,58 @@ class EventState:
     """Whether it is unknown which device's default stream it was recorded on, if on one."""
 
 
+@dataclass(slots=True)
+class Doubts:
+    """What may be otherwise than it is taken to be.
+
+    ``things`` were to be ended or recorded when a call below failed: they may be gone, or be as they were.
+    """
+
+    things: set[Slot] = field(default_factory=set)
+    """Slots, and :data:`RUNTIME` for the parallel runtime."""
+    completion: bool = False
+    """Whether work of one device may have been taken for complete because another's default stream was."""
+    waits: bool = False
+    """Whether somebody may have made a stream wait unseen since the device was last synchronised."""
+    kept: set[Gauge] = field(default_factory=set)
+    """The gauges that count memory which a library may have taken for itself unseen."""
+
+
+@dataclass(slots=True)
+class RuntimeState:
+    """The parallel runtime, and the streams of its instances."""
+
+    initialized: bool = False
+    finalized: bool = False
+    instances: dict[Slot, StreamState] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ChunkSizes:
+    """How much was asked of the backing allocator, for rules that compare it with later requests."""
+
+    first: dict[tuple[Slot | None, MemoryKind, int, int], tuple[int, int]] = field(default_factory=dict)
+    """By pool, kind, class and alignment: the first backing request with nothing held, and for what size."""
+    smallest_bytes: dict[tuple[Slot | None, MemoryKind], int] = field(default_factory=dict)
+    first_requests: FirstRequests = field(default_factory=FirstRequests)
+
+
+@dataclass(slots=True)
+class Internal:
+    """What a library made for itself, by the name that observations give it."""
+
+    events: dict[str, EventState] = field(default_factory=dict)
+    streams: dict[str, StreamState] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Asked:
+    """What was asked for, served or not: the ``kinds`` of memory, and whether there was nothing yet."""
+
+    kinds: set[MemoryKind] = field(default_factory=set)
+    nothing_yet: bool = True
+
+
 class Facts:
     """What is known, by slot and by name."""
 
@@ -134,34 +186,17 @@ class Facts:
         self.memory = MemoryModel(ledger=ledger, unit_bytes=description.alignment_bytes)
         self.intact = IntactBlocks() if Promise.REUSES_BLOCKS in description.promises else None
         self.kept = KeptMemory()
-        self.first_requests = FirstRequests()
+        self.chunks = ChunkSizes()
         self.captures = CaptureModel()
         self.tape = TapeModel()
         self._begin_without_things()
         self.device = 0
-        self.initialized = False
-        self.finalized = False
+        self.runtime = RuntimeState()
         self.failures: dict[FailurePoint, ArmedFailure] = {}
-        self.doubtful: set[Slot] = set()
-        """What was to be ended or recorded when a call below failed: it may be gone, or be as it was.
-
-        :data:`RUNTIME` is the parallel runtime.
-        """
-        self.completion_in_doubt = False
-        """Whether work of one device may have been taken for complete because another's default stream was."""
-        self.waits_unseen = False
-        """Whether somebody may have made a stream wait unseen since the device was last synchronised."""
-        self.kinds_used: set[MemoryKind] = set()
-        """The kinds that were asked for, served or not."""
-        self.is_fresh = True
-        """Whether nothing was asked yet."""
-        self.kept_unseen: set[Gauge] = set()
-        """The gauges that count memory which a library may have taken for itself unseen."""
+        self.doubts = Doubts()
+        self.asked = Asked()
         self.staged = False
         """Whether anything was staged: from then on a library may hold pinned buffers of its own."""
-        self.first_chunks: dict[tuple[Slot | None, MemoryKind, int, int], tuple[int, int]] = {}
-        """By pool, kind, class and alignment: the first backing request with nothing held, and for what size."""
-        self.smallest_chunk_bytes: dict[tuple[Slot | None, MemoryKind], int] = {}
         self.default_streams = [self.order.new_stream(DEFAULT_STREAM, d) for d in range(profile.devices)]
         self._default_streams_by_name = {default_stream_of(s.device): s for s in self.default_streams}
 
@@ -178,13 +213,11 @@ class Facts:
         """What was freed while a stream was captured, and on which stream: a library may see to it afterwards."""
         self.streams: dict[Slot, StreamState] = {}
         self.events: dict[Slot, EventState] = {}
-        self.internal_events: dict[str, EventState] = {}
-        self.internal_streams: dict[str, StreamState] = {}
+        self.internal = Internal()
         self.graphs: dict[Slot, CaptureState | None] = {}
         self.pools: dict[Slot, int | None] = {}
         self.pool_devices: dict[Slot, int] = {}
         """Where each pool was made: its memory is there, whichever device is current."""
-        self.instances: dict[Slot, StreamState] = {}
 
     def promises(self, promise: Promise) -> bool:
         """Whether the backend made a promise."""
@@ -201,7 +234,7 @@ class Facts:
     def launch_stream(self, operation: ops.Launch) -> StreamState | None:
         """Return the stream that a launch goes to."""
         if operation.instance is not None:
-            return self.instances.get(operation.instance)
+            return self.runtime.instances.get(operation.instance)
         return self.stream(operation.stream)
 
     def is_dead(self, stream: StreamState) -> bool:
@@ -222,13 +255,13 @@ class Facts:
             case HandleKind.GRAPH:
                 return len(self.graphs)
             case HandleKind.INSTANCE:
-                return len(self.instances)
+                return len(self.runtime.instances)
 
     def observed_event(self, name: str) -> EventState:
         """Return the state of an event of the sequence, or of one that a library made for itself."""
         if name in self.events and self.events[name].capture is None:
             return self.events[name]
-        return self.internal_events.setdefault(name, EventState(name, self.device))
+        return self.internal.events.setdefault(name, EventState(name, self.device))
 
     def is_ambiguous(self, name: str) -> bool:
         """Whether an observation's stream may be any of several: the default one of a device that it does not name."""
@@ -246,14 +279,14 @@ class Facts:
             return (self._default_streams_by_name[name],)
         if name in self.streams:
             return (self.streams[name],)
-        for state in self.instances.values():
+        for state in self.runtime.instances.values():
             if state.name == name:
                 return (state,)
         if is_slot(name):
             return ()
-        if name not in self.internal_streams:
-            self.internal_streams[name] = self.order.new_stream(name, self.device, nonblocking=True)
-        return (self.internal_streams[name],)
+        if name not in self.internal.streams:
+            self.internal.streams[name] = self.order.new_stream(name, self.device, nonblocking=True)
+        return (self.internal.streams[name],)
 
     def is_any_stream_busy(self) -> bool:
         """Whether some stream has work that the host does not know to be complete."""

@@ -136,7 +136,13 @@ def shared_chunks(model: Model, request: ops.Allocate) -> list[BackingRange]:
     A chunk of a few MiB is there to be shared by blocks that are so much smaller. Page by page may be taken for each
     of them, so smaller chunks say nothing. Nor does a single one: an allocator may have begun another for its reasons.
     """
-    if model.empty_blocks or model.instances or model.tape.was_used or model.graphs or model.captures.any_active:
+    if (
+        model.empty_blocks
+        or model.runtime.instances
+        or model.tape.was_used
+        or model.graphs
+        or model.captures.any_active
+    ):
         return []
     if not model.memory.is_backing_seen(request.kind) or (request.kind is MemoryKind.PINNED and model.staged):
         return []
@@ -232,9 +238,9 @@ def _pinned_at_worst(model: Model, kind: MemoryKind) -> tuple[int, int, int] | N
     A small block may hold all that a larger one left, which goes back as a whole or not at all.
     """
     kinds = ON_THE_DEVICE if kind in ON_THE_DEVICE else (kind,)
-    if model.kept_unseen:
+    if model.doubts.kept:
         return None
-    if model.empty_blocks or _is_anything_unwaited(model) or len(model.kinds_used.intersection(kinds) - {kind}):
+    if model.empty_blocks or _is_anything_unwaited(model) or len(model.asked.kinds.intersection(kinds) - {kind}):
         return None
     if (model.pools and not model.promises(Promise.SHARES_BACKING)) or (kind is MemoryKind.PINNED and model.staged):
         return None

@@ -93,18 +93,20 @@ class Model(Facts):
         if isinstance(operation, _CHANGES_BEFORE_IT_IS_SEEN):
             self._change_at_once(operation, outcome, change)
         elif isinstance(operation, _MAKES_A_BLOCK):  # one that is refused may leave a chunk behind
-            self.kinds_used.add(operation.kind if isinstance(operation, ops.Allocate) else _DEVICE)
-            change.is_first_of_pool = self.first_requests.is_first(operation)
+            self.asked.kinds.add(operation.kind if isinstance(operation, ops.Allocate) else _DEVICE)
+            change.is_first_of_pool = self.chunks.first_requests.is_first(operation)
         if self.captures.any_active and isinstance(operation, _ASKS_A_POOL):
             self._note_asked(change)
         if observations:
             if self.profile.flavour is Flavour.HIP:
                 change.needless = observation_effects.needless_waits(self, observations)
-            observation_effects.see(self, observations, SOME_POOL if self.is_fresh else self._taker(change), change)
+            observation_effects.see(
+                self, observations, SOME_POOL if self.asked.nothing_yet else self._taker(change), change
+            )
             reuse.defer_free(self, change)
         if not self.can(Capability.BACKING_LEDGER):
             self._note_unseen(change)
-        self.is_fresh = False
+        self.asked.nothing_yet = False
         self._follow_backing(operation, outcome, change)
         if not self.sees_order:
             self._doubt(operation)
@@ -164,7 +166,7 @@ class Model(Facts):
         """Note where a library took memory that may be its own, and nobody told whose it is."""
         for gauge in (Gauge.RESERVED, Gauge.PINNED):
             if rose(change, gauge) and self._taker(change) == SOME_POOL:
-                self.kept_unseen.add(gauge)
+                self.doubts.kept.add(gauge)
 
     def _change_at_once(
         self,
@@ -271,7 +273,7 @@ class Model(Facts):
     def _put_in_doubt(self, operation: Operation) -> None:
         """Enter that nobody knows whether a request happened in which a call below failed."""
         slot = getattr(operation, "slot", RUNTIME)
-        self.doubtful.add(slot)
+        self.doubts.things.add(slot)
         if isinstance(operation, ops.DestroyGraph) and (graph := self.graphs.get(slot)) is not None:
             graph.memory.is_doubtful = True
         if isinstance(operation, ops.DestroyPool) and slot in self.pools:
@@ -286,7 +288,7 @@ class Model(Facts):
             return
         self.order.calls += 1
         self.order.doubt_stalls()
-        self.waits_unseen = True
+        self.doubts.waits = True
         state = None
         if isinstance(operation, _MAKES_A_BLOCK):
             state = self.stream(operation.stream)

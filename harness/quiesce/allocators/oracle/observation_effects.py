@@ -145,7 +145,7 @@ def _complete(facts: Facts, name: str, *, forced: bool) -> None:
     if event.capture is not None:
         return  # it stands for captured work, which does not run
     facts.order.note_sure(event.certain)
-    facts.completion_in_doubt |= event.ambiguous
+    facts.doubts.completion |= event.ambiguous
     if forced:
         facts.order.complete(event.clock)
     else:
@@ -169,7 +169,7 @@ def _see_record(facts: Facts, seen: EventRecorded) -> None:
 
 
 def _see_stream_synchronized(facts: Facts, seen: StreamSynchronized) -> None:
-    facts.completion_in_doubt |= facts.is_ambiguous(seen.stream)
+    facts.doubts.completion |= facts.is_ambiguous(seen.stream)
     for state in facts.observed_streams(seen.stream):
         facts.order.complete(facts.order.encompassed(state))
         facts.order.release(state)
@@ -183,7 +183,7 @@ def _see_device_synchronized(facts: Facts, seen: DeviceSynchronized) -> None:
 
 def _see_destroyed(facts: Facts, seen: HandleDestroyed) -> None:
     if seen.kind is HandleKind.EVENT:
-        facts.internal_events.pop(seen.name, None)
+        facts.internal.events.pop(seen.name, None)
 
 
 def _see_copy(facts: Facts, seen: CopyEnqueued, place: int, change: Change) -> None:

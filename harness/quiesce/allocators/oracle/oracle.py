@@ -83,11 +83,11 @@ _NAMES_THE_RUNTIME: Final = (
 
 def permits(model: Model, operation: Operation) -> Permitted:
     """Return the permitted outcomes of ``operation``, before it is applied."""
-    if model.doubtful and not model.doubtful.isdisjoint(_named(operation)):
+    if model.doubts.things and not model.doubts.things.isdisjoint(_named(operation)):
         return ANYTHING
     permit = PERMITS.get(type(operation))
     permitted = SUCCESS if permit is None else permit(model, operation)
-    if model.kinds_used and isinstance(operation, _MAY_NEED_MEMORY):
+    if model.asked.kinds and isinstance(operation, _MAY_NEED_MEMORY):
         # The sequence may have left too little, which may come out before what else is wrong with the request.
         permitted = MEMORY if permitted is SUCCESS else replace(permitted, out_of_memory=True)
     if not model.failures or not permitted.success or isinstance(operation, _CALLS_NOTHING_BELOW):

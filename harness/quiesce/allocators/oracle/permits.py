@@ -360,7 +360,7 @@ def _launch(model: Model, operation: ops.Launch) -> Permitted:
         elif slot not in model.blocks:
             return REFUSED
     stream = model.launch_stream(operation)
-    if operation.instance is not None and model.finalized and _is_down(model):
+    if operation.instance is not None and model.runtime.finalized and _is_down(model):
         return ANYTHING  # the instance may have gone with the runtime
     if stream is not None and model.is_dead(stream):
         return ANYTHING  # an instance outlived the stream that it was given
@@ -387,25 +387,25 @@ def _destroy_pool(model: Model, operation: ops.DestroyPool) -> Permitted:
 
 def _initialize(model: Model, operation: ops.Initialize) -> Permitted:
     once = model.profile.initialization is Initialization.ONCE
-    return REFUSED if model.initialized or (once and model.finalized) else beside_captures(model)
+    return REFUSED if model.runtime.initialized or (once and model.runtime.finalized) else beside_captures(model)
 
 
 def _finalize(model: Model, operation: ops.Finalize) -> Permitted:
-    return beside_captures(model) if model.initialized else REFUSED
+    return beside_captures(model) if model.runtime.initialized else REFUSED
 
 
 def _is_down(model: Model) -> bool:
-    return model.can(Capability.LIFECYCLE) and not model.initialized
+    return model.can(Capability.LIFECYCLE) and not model.runtime.initialized
 
 
 def _create_policy(model: Model, operation: ops.CreatePolicy) -> Permitted:
-    known = operation.instance is None or operation.instance in model.instances
-    return beside_captures(model) if known and model.initialized else REFUSED
+    known = operation.instance is None or operation.instance in model.runtime.instances
+    return beside_captures(model) if known and model.runtime.initialized else REFUSED
 
 
 def _partition(model: Model, operation: ops.Partition) -> Permitted:
-    known = operation.instance is None or operation.instance in model.instances
-    return beside_captures(model) if known and model.initialized else REFUSED
+    known = operation.instance is None or operation.instance in model.runtime.instances
+    return beside_captures(model) if known and model.runtime.initialized else REFUSED
 
 
 def _create_instance(model: Model, operation: ops.CreateInstance) -> Permitted:
@@ -416,9 +416,9 @@ def _create_instance(model: Model, operation: ops.CreateInstance) -> Permitted:
 
 
 def _destroy_instance(model: Model, operation: ops.DestroyInstance) -> Permitted:
-    if operation.slot not in model.instances:
+    if operation.slot not in model.runtime.instances:
         return REFUSED
-    return ANYTHING if model.finalized and _is_down(model) else beside_captures(model)
+    return ANYTHING if model.runtime.finalized and _is_down(model) else beside_captures(model)
 
 
 def _node(model: Model, operation: ops.Node) -> Permitted:

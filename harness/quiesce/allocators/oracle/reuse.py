@@ -237,8 +237,8 @@ def defer_free(facts: Facts, change: Change) -> None:
         freed.append(change.freed)
     behind: Clock = {}
     for seen in change.observations:
-        if isinstance(seen, EventRecorded) and seen.event in facts.internal_events:
-            event = facts.internal_events[seen.event]
+        if isinstance(seen, EventRecorded) and seen.event in facts.internal.events:
+            event = facts.internal.events[seen.event]
             if event.capture is None:
                 merge(behind, event.clock)
                 if event.stream is not None:

@@ -95,7 +95,7 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
     need = worst_footprint(model, operation.kind, operation.size_bytes, operation.alignment_bytes or 0)
     room = certain_room(model, operation.kind, operation.pool)
     free = _free_in_words(model, operation.kind, room)
-    taken = model.first_requests.taken_bytes(operation) if change.is_first_of_pool else None
+    taken = model.chunks.first_requests.taken_bytes(operation) if change.is_first_of_pool else None
     why = ""
     if need <= room:
         why = f": it takes at most {bytes_in_words(need)}, and {free} are certainly free"

@@ -68,7 +68,7 @@ def finalized_runtime_owns_nothing(model: Model, change: Change) -> Iterator[Fin
     if not isinstance(change.operation, ops.Finalize) or not isinstance(change.outcome, Done):
         return
     kept = best_reading(change.after, Gauge.INSTANCES)
-    owned = len(model.instances)
+    owned = len(model.runtime.instances)
     if kept is not None and kept > owned:
         yield found(counted(owned, "instance"), counted(kept, "instance"), grade=Grade.LIVE_LEAK)
 

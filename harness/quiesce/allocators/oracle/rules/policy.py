@@ -34,7 +34,7 @@ def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Find
     operation = change.operation
     if not isinstance(operation, ops.Trim) or not isinstance(change.outcome, Done):
         return
-    if not model.promises(Promise.TRIMS_TO_ZERO) or model.captures.any_active or model.completion_in_doubt:
+    if not model.promises(Promise.TRIMS_TO_ZERO) or model.captures.any_active or model.doubts.completion:
         return
     if operation.kind is MemoryKind.PINNED and _may_be_staging(model):
         return
@@ -74,12 +74,12 @@ def _is_alone(model: Model, operation: ops.Trim) -> bool:
     """Whether the gauge counts nothing else than what the trim is about, and nobody uses any of that."""
     if operation.kind not in _KINDS or operation.pool is not None or model.pools or model.profile.devices > 1:
         return False
-    if _KINDS[operation.kind] in model.kept_unseen:
+    if _KINDS[operation.kind] in model.doubts.kept:
         return False
     counted = {kind for kind, gauge in _KINDS.items() if gauge is _KINDS[operation.kind]}
     if operation.kind is MemoryKind.PINNED:
         counted.add(MemoryKind.PAGEABLE)  # which may lie in registered memory
-    used = {kind for kind in counted if kind in model.kinds_used or model.memory.is_backing_seen(kind)}
+    used = {kind for kind in counted if kind in model.asked.kinds or model.memory.is_backing_seen(kind)}
     others = used - {operation.kind}
     owned = any(block.kind in counted for block in model.blocks.values())
     return not (others or owned or model.empty_blocks or is_anything_in_flight(model))
@@ -174,10 +174,10 @@ def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[F
         if seen.kind is not operation.kind or ask.held_bytes:
             continue  # what others hold may make the first chunk a small one
         if ask is change.asks[0] and change.armed is None:  # nor is one the usual that comes after a failure
-            model.first_chunks.setdefault(key, (seen.size_bytes, size))
-        if key not in model.first_chunks:
+            model.chunks.first.setdefault(key, (seen.size_bytes, size))
+        if key not in model.chunks.first:
             continue
-        first, smallest = model.first_chunks[key]
+        first, smallest = model.chunks.first[key]
         # The first request may have been the smallest of the class and this the largest: a chunk of n blocks doubles.
         most = (first if size <= smallest else 2 * first) + (2 << size_class)
         if seen.size_bytes > most:
@@ -201,8 +201,8 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
     sizes = [ask.observation.size_bytes for ask in change.asks if ask.observation.kind is operation.kind]
     if not sizes:
         return
-    known = model.smallest_chunk_bytes.get(key, max(sizes))
-    model.smallest_chunk_bytes[key] = min(known, *sizes)
+    known = model.chunks.smallest_bytes.get(key, max(sizes))
+    model.chunks.smallest_bytes[key] = min(known, *sizes)
     if change.made is not None or change.armed is not None:
         return
     if not all(isinstance(ask.observation, BackingRefused) for ask in change.asks):
