@@ -55,7 +55,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "allocators.execution": _rooms(
         "model allocators.answers allocators.cases allocators.lockstep allocators.reference backends.reference"
     ),
-    "allocators.generation": _rooms("model files allocators.cases allocators.lockstep"),
+    "allocators.generation": _rooms("model files allocators.cases allocators.lockstep allocators.oracle"),
     "allocators.generation.strategies": _rooms("model allocators.generation"),
     "allocators.generation.corpus": _rooms("model allocators.cases allocators.generation"),
     "allocators.sweep": _rooms(

@@ -17,6 +17,7 @@ from quiesce.allocators.generation.editing import leaves, makings, numbered, wit
 from quiesce.allocators.generation.legality import Legality, worst_legality
 from quiesce.allocators.generation.sequence import GeneratedSequence
 from quiesce.allocators.lockstep import Trial, run_lockstep
+from quiesce.allocators.oracle import COST, ENFORCED, EVERY_STEP
 from quiesce.files import write_atomically
 from quiesce.model import operations as ops
 from quiesce.model import wording
@@ -55,18 +56,9 @@ _KINDS: Final = {
     MemoryKind.MANAGED: Capability.MANAGED,
 }
 _PROMISES: Final[Mapping[str, Promise]] = {
-    "request_fits_but_out_of_memory": Promise.RECLAIMS_BEFORE_OOM,
-    "capacity_is_enforced": Promise.CAPACITY_LIMIT,
-    "foreign_errors_are_passed_on": Promise.PASSES_FOREIGN_ERRORS,
-    "freed_block_serves_its_size": Promise.REUSES_BLOCKS,
-    "growth_starts_over_after_squeeze": Promise.GROWTH_RESETS,
-    "pool_falls_back_to_a_smaller_chunk": Promise.RETRIES_SMALLER,
-    "trim_returns_what_nobody_uses": Promise.TRIMS_TO_ZERO,
-    "graph_memory_is_kept": Promise.KEEPS_GRAPH_MEMORY,
-    "pinned_source_is_copied_directly": Promise.STAGES_PINNED_DIRECTLY,
-    "pinned_sizes_are_powers_of_two": Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO,
-    "unreachable_nodes_are_collected": Promise.COLLECTS_AT_ONCE,
-    "cost_per_iteration_stays_flat": Promise.FLAT_COST,
+    **{rule.name: rule.promise for rule in EVERY_STEP if rule.promise is not None},
+    ENFORCED: Promise.CAPACITY_LIMIT,
+    COST: Promise.FLAT_COST,
 }
 """The promise behind each rule of policy."""
 _MAKE_LEGAL: Final = (Promise.TRACKS_USES, Promise.KEEPS_GRAPH_MEMORY)

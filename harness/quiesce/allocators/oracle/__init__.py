@@ -10,13 +10,14 @@ from quiesce.allocators.oracle.growth import grows_as_expected, slope
 from quiesce.allocators.oracle.model import Model
 from quiesce.allocators.oracle.oracle import Oracle
 from quiesce.allocators.oracle.rules import EVERY_STEP, NAMES
-from quiesce.allocators.oracle.rules.answers import DOCUMENTED, REFUSED, SERVED, judge_expectation
+from quiesce.allocators.oracle.rules.answers import DOCUMENTED, ENFORCED, REFUSED, SERVED, judge_expectation
 from quiesce.allocators.oracle.rules.closing import COST, GAUGE, GROWTH, HANDLES, HANDLES_GONE, NOTHING_LEFT, left_bytes
 
 __all__ = [
     "COST",
     "Clock",
     "DOCUMENTED",
+    "ENFORCED",
     "EVERY_STEP",
     "GAUGE",
     "GROWTH",

@@ -159,6 +159,8 @@ class Oracle:
         for rule in rules:
             if rule.about and not getattr(change, rule.about):
                 continue
+            if rule.promise is not None and not self.model.promises(rule.promise):
+                continue
             # Later rules read the state that this one found broken: what they say then proves nothing.
             if findings := tuple(rule.check(self.model, change)):
                 return tuple(replace(finding, rule=rule.name, kind=rule.kind) for finding in findings)

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, get_args
 
 from quiesce.allocators.oracle.change import Change
 from quiesce.allocators.oracle.model import Model
+from quiesce.model.backend import Promise
 from quiesce.model.findings import Finding, Grade
 from quiesce.model.operations import Allocate, Operation, QueryEvent, QueryStream, Stage
 from quiesce.model.rules import Kind
@@ -23,7 +24,7 @@ class Rule:
     """One rule: one sentence, the kind of mistake that breaks it, and its check, a function with the rule's name.
 
     ``on`` holds the operations on which it has something to say, and ``about`` the fact of a change without which it
-    has nothing to say; it is not asked about anything else.
+    has nothing to say; it is not asked about anything else, nor of a backend that did not make its ``promise``.
     """
 
     sentence: str
@@ -31,6 +32,7 @@ class Rule:
     check: Check
     on: tuple[type[Operation], ...] = get_args(Operation)
     about: str = ""
+    promise: Promise | None = None
 
     @property
     def name(self) -> str:

@@ -86,11 +86,9 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
     operation = change.operation
     if not isinstance(change.outcome, OutOfMemory) or not isinstance(operation, ops.Allocate):
         return
-    if not model.promises(Promise.RECLAIMS_BEFORE_OOM) or not model.can(Capability.CAPACITY):
+    if change.armed is not None or model.captures.any_active or not model.can(Capability.CAPACITY):
         return
-    if change.armed is not None or model.captures.any_active or not operation.size_bytes:
-        return
-    if operation.kind is MemoryKind.PAGEABLE:
+    if operation.kind is MemoryKind.PAGEABLE or not operation.size_bytes:
         return
     need = worst_footprint(model, operation.kind, operation.size_bytes, operation.alignment_bytes or 0)
     room = certain_room(model, operation.kind, operation.pool)
@@ -151,8 +149,7 @@ def capacity_is_enforced(model: Model, change: Change) -> Iterator[Finding]:
 
 def foreign_errors_are_passed_on(model: Model, change: Change) -> Iterator[Finding]:
     """A call below that fails with anything else than out of memory fails the request: nothing was there to reclaim."""
-    if model.promises(Promise.PASSES_FOREIGN_ERRORS):
-        yield found("the error of the call to the backing allocator, at once", change.instead_of_error)
+    yield found("the error of the call to the backing allocator, at once", change.instead_of_error)
 
 
 RULES: Final = (
@@ -161,6 +158,7 @@ RULES: Final = (
         Kind.MISSING_RETRY,
         request_fits_but_out_of_memory,
         MAKING_BLOCKS,
+        promise=Promise.RECLAIMS_BEFORE_OOM,
     ),
     Rule(
         "An allocator hands out no more memory than the device has or the limit of a pool allows.",
@@ -174,5 +172,6 @@ RULES: Final = (
         Kind.SWALLOWED_ERROR,
         foreign_errors_are_passed_on,
         about="instead_of_error",
+        promise=Promise.PASSES_FOREIGN_ERRORS,
     ),
 )

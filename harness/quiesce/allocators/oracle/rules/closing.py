@@ -75,7 +75,7 @@ def finalized_runtime_owns_nothing(model: Model, change: Change) -> Iterator[Fin
 
 def unreachable_nodes_are_collected(model: Model, change: Change) -> Iterator[Finding]:
     """After ``collect``, the tape keeps no node that nobody can reach."""
-    if not isinstance(change.operation, ops.Collect) or not model.promises(Promise.COLLECTS_AT_ONCE):
+    if not isinstance(change.operation, ops.Collect):
         return
     kept = best_reading(change.after, Gauge.NODES)
     if kept is None:
@@ -97,5 +97,6 @@ RULES: Final = (
         Kind.MEMORY_LEAK,
         unreachable_nodes_are_collected,
         (ops.Collect,),
+        promise=Promise.COLLECTS_AT_ONCE,
     ),
 )

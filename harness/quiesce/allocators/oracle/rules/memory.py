@@ -10,6 +10,7 @@ from quiesce.allocators.oracle.change import Change
 from quiesce.allocators.oracle.memory import BackingRange
 from quiesce.allocators.oracle.model import Model
 from quiesce.allocators.oracle.rule import MAKING_BLOCKS, Rule, found
+from quiesce.model.backend import Promise
 from quiesce.model.findings import Finding
 from quiesce.model.operations import MemoryKind
 from quiesce.model.outcomes import Allocated
@@ -153,5 +154,6 @@ RULES: Final = (
         Kind.EARLY_RELEASE,
         graph_memory_is_kept,
         about="taken_from_graphs",
+        promise=Promise.KEEPS_GRAPH_MEMORY,
     ),
 )

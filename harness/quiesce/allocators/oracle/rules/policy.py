@@ -34,7 +34,7 @@ def trim_returns_what_nobody_uses(model: Model, change: Change) -> Iterator[Find
     operation = change.operation
     if not isinstance(operation, ops.Trim) or not isinstance(change.outcome, Done):
         return
-    if not model.promises(Promise.TRIMS_TO_ZERO) or model.captures.any_active or model.doubts.completion:
+    if model.captures.any_active or model.doubts.completion:
         return
     if operation.kind is MemoryKind.PINNED and _may_be_staging(model):
         return
@@ -102,7 +102,7 @@ def freed_block_serves_its_size(model: Model, change: Change) -> Iterator[Findin
 def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[Finding]:
     """A source that is pinned already is the source of the copy; no other pinned buffer is made for it."""
     operation = change.operation
-    if not isinstance(operation, ops.Stage) or not model.promises(Promise.STAGES_PINNED_DIRECTLY):
+    if not isinstance(operation, ops.Stage):
         return
     source = model.blocks.get(operation.source)
     if source is None or source.kind is not MemoryKind.PINNED:
@@ -118,7 +118,7 @@ def pinned_source_is_copied_directly(model: Model, change: Change) -> Iterator[F
 def pinned_sizes_are_powers_of_two(model: Model, change: Change) -> Iterator[Finding]:
     """A pinned block that has a backing allocation to itself takes a power of two of 512 bytes, as in CuPy's pool."""
     made = change.made
-    if made is None or made.kind is not MemoryKind.PINNED or not model.promises(Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO):
+    if made is None or made.kind is not MemoryKind.PINNED:
         return
     holding = model.memory.holding(made) if model.memory.is_backing_seen(made.kind) else []
     if not holding or holding[0].address != made.address or made.alignment_bytes:
@@ -163,7 +163,7 @@ def destroyed_pools_own_nothing(model: Model, change: Change) -> Iterator[Findin
 def growth_starts_over_after_squeeze(model: Model, change: Change) -> Iterator[Finding]:
     """When nothing is held any more, a pool asks for no more backing memory than it did for such a request at first."""
     operation = change.operation
-    if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.GROWTH_RESETS):
+    if not change.asks or not isinstance(operation, ops.Allocate):
         return
     size = max(operation.size_bytes, operation.alignment_bytes or 1)
     size_class = (size - 1).bit_length()
@@ -195,7 +195,7 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
     it declares: with one size of chunk, nobody promises to try another. How much smaller is its own business.
     """
     operation = change.operation
-    if not change.asks or not isinstance(operation, ops.Allocate) or not model.promises(Promise.RETRIES_SMALLER):
+    if not change.asks or not isinstance(operation, ops.Allocate):
         return
     key = (operation.pool, operation.kind)
     sizes = [ask.observation.size_bytes for ask in change.asks if ask.observation.kind is operation.kind]
@@ -235,18 +235,21 @@ RULES: Final = (
         Kind.NOT_REUSED,
         freed_block_serves_its_size,
         (ops.Allocate,),
+        promise=Promise.REUSES_BLOCKS,
     ),
     Rule(
         "After a trim, a pool holds only memory that is owned or in flight.",
         Kind.NOT_RELEASED,
         trim_returns_what_nobody_uses,
         (ops.Trim,),
+        promise=Promise.TRIMS_TO_ZERO,
     ),
     Rule(
         "A pinned source is staged without another pinned buffer.",
         Kind.NEEDLESS_COPY,
         pinned_source_is_copied_directly,
         (ops.Stage,),
+        promise=Promise.STAGES_PINNED_DIRECTLY,
     ),
     Rule(
         "Pinned requests are rounded to powers of two.",
@@ -254,6 +257,7 @@ RULES: Final = (
         pinned_sizes_are_powers_of_two,
         MAKING_BLOCKS,
         "made",
+        promise=Promise.ROUNDS_PINNED_TO_POWERS_OF_TWO,
     ),
     Rule(
         "After everything was released, a pool grows from its first chunk size again.",
@@ -261,6 +265,7 @@ RULES: Final = (
         growth_starts_over_after_squeeze,
         (ops.Allocate,),
         "asks",
+        promise=Promise.GROWTH_RESETS,
     ),
     Rule(
         "A pool that cannot grow by its usual chunk tries a smaller one before it fails.",
@@ -268,5 +273,6 @@ RULES: Final = (
         pool_falls_back_to_a_smaller_chunk,
         (ops.Allocate,),
         "asks",
+        promise=Promise.RETRIES_SMALLER,
     ),
 )
