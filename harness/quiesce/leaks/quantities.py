@@ -1,12 +1,20 @@
-"""Quantities: what is counted of a process, and the contract of the meters that count it."""
+"""What is counted of a process: a row for each family of gauges, and the contract of the meters that count it.
+
+A new gauge is a meter in ``quiesce.leaks.meters`` and a row in :data:`ROWS`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+import enum
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from quiesce.model.rules import LOST_REFERENCES, Kind
+
+if TYPE_CHECKING:
+    from quiesce.leaks.owners import Owners
+    from quiesce.simulator.runtime.own_machine import OwnMachine
 
 PYTHON: Final = "python"
 C_HEAP: Final = "c-heap"
@@ -37,88 +45,112 @@ LIBRARY_HANDLES: Final = "library-handles"
 FREE_MEMORY: Final = "free-memory"
 ANONYMOUS: Final = "anonymous-memory"
 
-IN_LEDGER: Final = (
-    DEVICE,
-    MANAGED,
-    PINNED,
-    REGISTERED,
-    STREAMS,
-    EVENTS,
-    GRAPHS,
-    POOLS,
-    MODULES,
-    TEXTURES,
-    RESERVATIONS,
-    LINKERS,
-    USER_OBJECTS,
-    LIBRARY_HANDLES,
+
+class Group(enum.Enum):
+    """What the growth of families has in common."""
+
+    POOL = "what a library says of the memory that it hands out: a device's memory follows from it"
+    LEDGER = "what the ledger of ``quiesce exec`` counts"
+    OPENED = "what somebody opens, and a line of code can be named for"
+    MEMORY = "the process's memory by the byte or block"
+    OTHER = "none of these"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of gauges: what counts it, how its leaks are called, and what is special about its readings.
+
+    ``leak`` is the kind of its findings, in the words of :mod:`quiesce.model.rules`. ``meter`` names the class that
+    counts it, as ``module:Class`` below :mod:`quiesce.leaks.meters`. ``counts_blocks`` says that its bytes are counted,
+    where those of others are measured and their last digits mean nothing. What ``is_coarse`` also counts others' memory
+    and pages that are merely kept at hand, so growth must be large, and never fall. What ``moves_by_itself`` does so in
+    twenty runs: glibc keeps each text that the environment ever had. What ``is_read_late`` takes and leaves blocks at
+    hand as it is read.
+    """
+
+    name: str
+    leak: str = ""
+    meter: str = ""
+    group: Group = Group.OTHER
+    counts_blocks: bool = False
+    is_coarse: bool = False
+    moves_by_itself: bool = False
+    is_read_late: bool = False
+
+
+def _memory(name: str, of: str, meter: str, group: Group = Group.OTHER, /, **rules: bool) -> Family:
+    return Family(name, f"{Kind.MEMORY_LEAK} ({of})", meter, group, **rules)
+
+
+def _pool(name: str, of: str, meter: str) -> Family:
+    return _memory(name, of, meter, Group.POOL, counts_blocks=True)
+
+
+def _in_ledger(name: str, of: str = "") -> Family:
+    """Return the row of a kind of memory, or of handles if none is named."""
+    leak = f"{Kind.MEMORY_LEAK} ({of})" if of else f"{Kind.HANDLE_LEAK} ({name.replace('-', ' ')})"
+    return Family(name, leak, "ledger:LedgerMeter", Group.LEDGER, counts_blocks=bool(of))
+
+
+_NATIVE: Final = {"moves_by_itself": True, "is_read_late": True}
+
+ROWS: Final = (
+    Family(CONTEXTS, meter="contexts:ContextMeter"),
+    _pool(CUPY, "CuPy's pools", "libraries:CupyMeter"),
+    _pool(TORCH, "PyTorch", "libraries:TorchMeter"),
+    _pool(RMM, "RMM", "libraries:RmmMeter"),
+    _pool(JAX, "JAX", "libraries:JaxMeter"),
+    _in_ledger(DEVICE, "device"),
+    _in_ledger(MANAGED, "managed"),
+    _in_ledger(PINNED, "pinned"),
+    _in_ledger(REGISTERED, "registered"),
+    *map(_in_ledger, (STREAMS, EVENTS, GRAPHS, POOLS, MODULES, TEXTURES)),
+    replace(_in_ledger(RESERVATIONS, "address space"), counts_blocks=False),
+    *map(_in_ledger, (LINKERS, USER_OBJECTS)),
+    replace(_in_ledger(LIBRARY_HANDLES), leak=""),
+    _memory(
+        FREE_MEMORY,
+        "device, by the GPU driver's figure",
+        "driver_memory:DriverMemoryMeter",
+        is_coarse=True,
+        moves_by_itself=True,
+    ),
+    Family(PROCESSES, "child process leak", "opened:ProcessMeter", Group.OPENED),
+    Family(THREADS, "thread leak", "opened:ThreadMeter", Group.OPENED),
+    Family(TASKS, "asyncio task leak", "opened:TaskMeter", Group.OPENED),
+    Family(DESCRIPTORS, "file descriptor leak", "opened:DescriptorMeter", Group.OPENED),
+    Family(REFERENCES, LOST_REFERENCES),  # no meter: the check watches them in rounds of their own
+    _memory(C_HEAP, "C heap", "memory:HeapMeter", Group.MEMORY, **_NATIVE),
+    _memory(PYTHON, "Python", "memory:PythonMeter", Group.MEMORY),
+    _memory(ANONYMOUS, "mapped by native code", "memory:AnonymousMemoryMeter", is_coarse=True, **_NATIVE),
 )
-"""What the ledger of ``quiesce exec`` counts."""
+"""A row for each family of gauges; those that say most about a leak come first, also in reports."""
 
-IN_POOLS: Final = (CUPY, TORCH, RMM, JAX)
-"""What libraries say of the memory that they hand out: a device's memory follows from it."""
+_BY_NAME: Final = {row.name: row for row in ROWS}
+FAMILIES: Final = tuple(_BY_NAME)
+"""Their names."""
 
-FAMILIES: Final = (
-    CONTEXTS,
-    *IN_POOLS,
-    *IN_LEDGER,
-    FREE_MEMORY,
-    PROCESSES,
-    THREADS,
-    TASKS,
-    DESCRIPTORS,
-    REFERENCES,
-    C_HEAP,
-    PYTHON,
-    ANONYMOUS,
-)
-"""Every family of gauges by name; those that say most about a leak come first, also in reports."""
 
-COARSE: Final = (FREE_MEMORY, ANONYMOUS)
-"""What also counts others' memory and pages that are merely kept at hand: growth must be large, and never fall."""
+def _of(group: Group) -> tuple[str, ...]:
+    return tuple(row.name for row in ROWS if row.group is group)
 
-MEMORY: Final = (PYTHON, C_HEAP)
-"""What is counted of the process's memory by the byte or block."""
 
+IN_LEDGER: Final = _of(Group.LEDGER)
+IN_POOLS: Final = _of(Group.POOL)
+OPENED: Final = _of(Group.OPENED)
+MEMORY: Final = _of(Group.MEMORY)
 LASTING: Final = (*MEMORY, ANONYMOUS)
 """What holds memory of the process: a cache of the code's own is counted there, and needs the longest look."""
 
-COUNTED_EXACTLY: Final = frozenset({*IN_POOLS, DEVICE, MANAGED, PINNED, REGISTERED})
-"""Families whose gauges count blocks; others are measured, and their last digits mean nothing."""
 
-_MEMORY: Final[Mapping[str, str]] = {
-    PYTHON: "Python",
-    C_HEAP: "C heap",
-    CUPY: "CuPy's pools",
-    TORCH: "PyTorch",
-    RMM: "RMM",
-    JAX: "JAX",
-    DEVICE: "device",
-    MANAGED: "managed",
-    PINNED: "pinned",
-    REGISTERED: "registered",
-    RESERVATIONS: "address space",
-    FREE_MEMORY: "device, by the GPU driver's figure",
-    ANONYMOUS: "mapped by native code",
-}
-_HANDLES: Final = (STREAMS, EVENTS, GRAPHS, POOLS, MODULES, TEXTURES, LINKERS, USER_OBJECTS)
-
-_OPENED: Final[Mapping[str, str]] = {
-    DESCRIPTORS: "file descriptor leak",
-    PROCESSES: "child process leak",
-    THREADS: "thread leak",
-    TASKS: "asyncio task leak",
-    REFERENCES: LOST_REFERENCES,
-}
+def family_of(name: str) -> Family:
+    """Return the row of a family; what a test counts itself has one without any rule."""
+    return _BY_NAME.get(name) or Family(name)
 
 
 def kind_of_leak(family: str) -> str:
-    """Return the kind of a finding about a family, in the words of :mod:`quiesce.model.rules`."""
-    if family in _MEMORY:
-        return f"{Kind.MEMORY_LEAK} ({_MEMORY[family]})"
-    if family in _HANDLES:
-        return f"{Kind.HANDLE_LEAK} ({family.replace('-', ' ')})"
-    return _OPENED.get(family, f"leak ({family})")
+    """Return the kind of a finding about a family."""
+    return family_of(family).leak or f"leak ({family})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +208,50 @@ class Meter(Protocol):
 
     def evidence(self, quantity: Quantity) -> str:
         """Say more about the growth, in lines, or return an empty string."""
+
+
+class BaseMeter:
+    """What a meter needs not say where it has nothing to say."""
+
+    family = ""
+
+    @classmethod
+    def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
+        """Return the meters of this type that count this process."""
+        return (cls(),)
+
+    def absent(self) -> str:
+        """Be there always."""
+        return ""
+
+    def settle(self) -> None:
+        """Have nothing in flight or merely cached; garbage is collected already."""
+
+    def read(self) -> Mapping[Quantity, int]:
+        """Count nothing."""
+        return {}
+
+    def observe(self) -> None:
+        """Know of no place."""
+
+    def rest(self) -> None:
+        """Have nothing to end."""
+
+    def origin(self, quantity: Quantity) -> str:
+        """Know nothing of where growth comes from."""
+        return ""
+
+    def evidence(self, quantity: Quantity) -> str:
+        """Have nothing to add."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What meters may need to know of the process. ``machine`` is its simulated one, where it runs on one."""
+
+    owners: Owners
+    machine: OwnMachine | None = None
 
 
 @runtime_checkable

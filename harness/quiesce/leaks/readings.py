@@ -14,7 +14,7 @@ from statistics import median
 from typing import Final
 
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import COARSE, FAMILIES, Meter, Quantity, Unreadable, leading
+from quiesce.leaks.quantities import FAMILIES, Meter, Quantity, Unreadable, family_of, leading
 from quiesce.leaks.stages.settling import collect_garbage
 
 SHORT: Final = 6
@@ -323,7 +323,7 @@ class Readings:
 
     def says_something(self, quantity: Quantity) -> bool:
         """Whether a quantity is counted exactly, or has never fallen and has grown by more than what is noise."""
-        if quantity.family not in COARSE:
+        if not family_of(quantity.family).is_coarse:
             return True
         return self.grown(quantity) >= COARSE_GROWTH_BYTES and not fell(self.values(quantity))
 

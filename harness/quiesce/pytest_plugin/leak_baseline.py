@@ -20,7 +20,7 @@ import pytest
 from quiesce.leaks.judgement import Growth, Judgement
 from quiesce.leaks.known import Applied, KnownLeak, amount_of, apply_known, gauge_name, merged, read_known, write_known
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import COUNTED_EXACTLY
+from quiesce.leaks.quantities import family_of
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import INSTALLED
 from quiesce.model.wording import counted, shown_path
@@ -91,7 +91,7 @@ class Baseline:
     def _entry_of(self, test: str, growth: Growth) -> dict[str, Any]:
         """Return the values of the entry that accepts a growth. One for this test that allows less is raised."""
         amount, gauge = amount_of(growth), gauge_name(growth.quantity)
-        if growth.quantity.family not in COUNTED_EXACTLY and growth.quantity.unit == "bytes":
+        if not family_of(growth.quantity.family).counts_blocks and growth.quantity.unit == "bytes":
             amount += amount // HEADROOM
         versions = next(
             (

@@ -13,7 +13,7 @@ from quiesce.leaks.explaining.left_files import left_files_text
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.meters.peaks import Peaks
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import COUNTED_EXACTLY, DEVICE, PYTHON, REFERENCES, Quantity, kind_of_leak
+from quiesce.leaks.quantities import DEVICE, PYTHON, REFERENCES, Quantity, family_of, kind_of_leak
 from quiesce.leaks.readings import measured_from
 from quiesce.model.findings import Finding, Grade, RoundReadings
 from quiesce.model.results import LEAK_CHECK, Result, Verdict
@@ -145,7 +145,7 @@ def peak_findings(item: pytest.Item, plan: Plan, peaks: Peaks) -> tuple[Finding,
 
 
 def _rate(quantity: Quantity, readings: RoundReadings) -> str:
-    if quantity.unit == "bytes" and quantity.family in COUNTED_EXACTLY:
+    if quantity.unit == "bytes" and family_of(quantity.family).counts_blocks:
         return f"{bytes_in_words(round(readings.per_round))} per round"
     return rate(readings)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quiesce.leaks.explaining.lines import OPENED, Opened
+from quiesce.leaks.explaining.lines import Opened
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.meters.ledger import Located
 from quiesce.leaks.meters.lists import IN_LISTS
@@ -27,6 +27,7 @@ from quiesce.leaks.quantities import (
     IN_POOLS,
     MANAGED,
     MODULES,
+    OPENED,
     PINNED,
     PROCESSES,
     PYTHON,

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from quiesce.leaks.explaining.lines import OPENED
 from quiesce.leaks.explaining.paths import Path, Paths, Roots
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.meters.contents import Sizes, containers, kind_in_words, referents, size_of, sizes, unit_of
 from quiesce.leaks.meters.tracing import FRAMES, Site
 from quiesce.leaks.meters.variables import VariableMeter
 from quiesce.leaks.owners import DEPENDENCY, LIBRARY, RUNNER, TESTED, Frame, Owners
-from quiesce.leaks.quantities import C_HEAP, CUPY, IN_LEDGER, PYTHON
+from quiesce.leaks.quantities import C_HEAP, CUPY, DESCRIPTORS, IN_LEDGER, OPENED, PYTHON, TASKS, THREADS
 from quiesce.leaks.stages.rounds import Budget, Rounds, Stopped
 from quiesce.leaks.stages.settling import can_freeze, collect_garbage
 
@@ -39,7 +38,7 @@ NOBODY: Final = "no Python object: lost references or native memory"
 SECONDS_MAX: Final = 1.0
 """What takes longer in so many rounds is watched for one and another only."""
 
-NAMED: Final = (PYTHON, CUPY, *OPENED, C_HEAP)
+NAMED: Final = tuple(dict.fromkeys((PYTHON, CUPY, DESCRIPTORS, THREADS, TASKS, *OPENED, C_HEAP)))
 """Families of what an object may keep; the C heap comes last, as it holds what Python keeps as well."""
 
 

@@ -19,7 +19,7 @@ from quiesce.leaks.meters.opened import frames_of_tasks, pending_tasks
 from quiesce.leaks.meters.tracing import FRAMES, Site
 from quiesce.leaks.meters.variables import VariableMeter
 from quiesce.leaks.owners import DEPENDENCY, TESTED, Frame, Owners
-from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, TASKS, THREADS, ListingMeter, Meter, Quantity
+from quiesce.leaks.quantities import TASKS, THREADS, ListingMeter, Meter, Quantity
 from quiesce.leaks.stages.settling import collect_garbage
 
 ROUNDS: Final = 4
@@ -208,11 +208,8 @@ def fuller_variables(owners: Owners, variables: VariableMeter, run_round: Callab
     return [Site(each.frame, each.change / ROUNDS, 0.0) for each in changed]
 
 
-OPENED: Final = (DESCRIPTORS, THREADS, TASKS, PROCESSES)
-"""Families of what somebody opens."""
-
 RUNNING: Final = (THREADS, TASKS)
-"""Of these, what runs functions of its own."""
+"""Of what is opened, what runs functions of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quiesce.allocators.cases.slots import ends_of, makes_of
 from quiesce.leaks.owners import Frame, Owners, frame_text
-from quiesce.leaks.quantities import CONTEXTS, Quantity
+from quiesce.leaks.quantities import CONTEXTS, BaseMeter, Meter, Quantity, Surroundings
 from quiesce.model.backend import Backend, BackendFault, Capability, Closing, Context, Description, DeviceProfile, Reply
 from quiesce.model.gauges import Gauge, Readings, best_reading
 from quiesce.model.operations import MemoryKind, Operation, SynchronizeDevice, Trim
@@ -94,7 +94,7 @@ class WatchedBackend:
         return self._meter.open(self._backend, profile)
 
 
-class ContextMeter:
+class ContextMeter(BaseMeter):
     """Counts the contexts that are open, and adds up what they hold."""
 
     family = CONTEXTS
@@ -103,6 +103,11 @@ class ContextMeter:
         self._owners = owners
         self._open: dict[int, WatchedContext] = {}
         self._known: frozenset[int] = frozenset()
+
+    @classmethod
+    def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
+        """Return the one that what runs the tests hands backends to."""
+        return (cls(surroundings.owners),)
 
     def watch(self, backend: Backend) -> Backend:
         """Return the backend such that what it opens is watched."""
@@ -124,10 +129,6 @@ class ContextMeter:
         while frame.f_back is not None and not self._owners.is_tested(frame.f_code.co_filename):
             frame = frame.f_back
         return frame.f_code.co_filename, frame.f_lineno
-
-    def absent(self) -> str:
-        """Be there always; without a context there is nothing to count."""
-        return ""
 
     def settle(self) -> None:
         """Settle every open context; a dead one stays as it is."""
@@ -156,9 +157,6 @@ class ContextMeter:
         self._known = frozenset(self._open)
         for context in self._open.values():
             context.origins.clear()
-
-    def rest(self) -> None:
-        """Remember it on: :meth:`close_new` may follow."""
 
     def close_new(self) -> None:
         """Close what was opened since :meth:`observe`, so that a leak takes nothing away from later tests."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from quiesce.leaks.quantities import FREE_MEMORY, Quantity
+from quiesce.leaks.quantities import FREE_MEMORY, BaseMeter, Meter, Quantity, Surroundings
 
 CUDA: Final = ("libcuda.so.1",)
 HIP: Final = ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5")
@@ -24,7 +24,7 @@ FLOOR_BYTES: Final = 64 << 10
 DEVICES_MAX: Final = 64
 
 
-class DriverMemoryMeter:
+class DriverMemoryMeter(BaseMeter):
     """Reads the driver's figures of devices on which the process has a context. ``cuda`` and ``hip`` name libraries."""
 
     family = FREE_MEMORY
@@ -40,12 +40,14 @@ class DriverMemoryMeter:
         self._driver: _Cuda | _Hip | None = None
         self._quantities: dict[int, Quantity] = {}
 
+    @classmethod
+    def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
+        """Leave a simulated machine to its ledger, which counts exactly."""
+        return () if surroundings.machine else (cls(),)
+
     def absent(self) -> str:
         """Say so as long as no driver is loaded."""
         return "" if self._loaded() is not None else "no driver of a GPU is loaded"
-
-    def settle(self) -> None:
-        """Do nothing: CuPy's pools are trimmed by their own meter, which is read before."""
 
     def read(self) -> Mapping[Quantity, int]:
         """Return what is in use of each device."""
@@ -67,12 +69,6 @@ class DriverMemoryMeter:
                     self._driver = kind(ctypes.CDLL(name, handle=handle))
                     break
         return self._driver
-
-    def observe(self) -> None:
-        """Do nothing: the driver knows of no place."""
-
-    def rest(self) -> None:
-        """Do nothing."""
 
     def origin(self, quantity: Quantity) -> str:
         """Say who knows the place."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from quiesce.leaks.meters.libraries import CupyMeter, TorchMeter
 from quiesce.leaks.owners import frame_text
 from quiesce.leaks.quantities import (
     DEVICE,
@@ -32,7 +33,10 @@ from quiesce.leaks.quantities import (
     STREAMS,
     TEXTURES,
     USER_OBJECTS,
+    BaseMeter,
+    Meter,
     Quantity,
+    Surroundings,
 )
 from quiesce.model.findings import CallSite, Frame
 from quiesce.simulator.judge.call_stacks import scripts_of
@@ -69,7 +73,7 @@ KINDS: Final = (
 )
 
 
-class LedgerMeter:
+class LedgerMeter(BaseMeter):
     """Counts one kind of things, on each device for itself. ``settle`` has a library empty its pools."""
 
     def __init__(self, kind: _Kind, machine: OwnMachine, devices: int, settle: Callable[[], None]) -> None:
@@ -83,9 +87,10 @@ class LedgerMeter:
             for device in range(devices)
         )
 
-    def absent(self) -> str:
-        """Be there always: a runtime that nobody has loaded holds nothing."""
-        return ""
+    @classmethod
+    def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
+        """Return one for each kind of things, where there is a machine."""
+        return ledger_meters(surroundings.machine, _settle_libraries) if surroundings.machine else ()
 
     def settle(self) -> None:
         """Have the library give back what it merely caches."""
@@ -106,28 +111,23 @@ class LedgerMeter:
                 counted[self._quantities[thing.device]] += thing.size_bytes if self._is_memory else 1
         return counted
 
-    def observe(self) -> None:
-        """Do nothing: where things come from takes rounds in which stacks are kept."""
-
-    def rest(self) -> None:
-        """Do nothing."""
-
     def counts(self, thing: LiveThing) -> Quantity | None:
         """Return the quantity that a thing belongs to."""
         return self._quantities[thing.device] if thing.thing in self._things else None
-
-    def origin(self, quantity: Quantity) -> str:
-        """Know nothing without those rounds."""
-        return ""
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Have nothing to add."""
-        return ""
 
 
 def own_machine() -> OwnMachine | None:
     """Return the machine that ``quiesce exec`` gave this process, or None where it does not run there."""
     return OwnMachine() if os.environ.get(SETTINGS_VARIABLE) else None
+
+
+_LIBRARIES: Final = (CupyMeter(), TorchMeter())
+
+
+def _settle_libraries() -> None:
+    """Have the libraries give back what they merely cache."""
+    for library in _LIBRARIES:
+        library.settle()
 
 
 def ledger_meters(machine: OwnMachine, settle: Callable[[], None]) -> tuple[LedgerMeter, ...]:

@@ -19,38 +19,14 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from quiesce.leaks.quantities import CUPY, JAX, RMM, TORCH, Quantity
-
-
-class LibraryMeter:
-    """What meters of libraries have in common. An object is what keeps a block, and its place is known from Python."""
-
-    family = ""
-
-    def settle(self) -> None:
-        """Do nothing: there is nothing that is merely cached."""
-
-    def observe(self) -> None:
-        """Do nothing."""
-
-    def rest(self) -> None:
-        """Do nothing."""
-
-    def origin(self, quantity: Quantity) -> str:
-        """Leave it to Python's memory."""
-        return ""
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Have nothing to add."""
-        return ""
-
+from quiesce.leaks.quantities import CUPY, JAX, RMM, TORCH, BaseMeter, Quantity
 
 USED: Final = Quantity(CUPY, "memory in use of CuPy's pools")
 HELD: Final = Quantity(CUPY, "memory that CuPy's pools can't give back")
 PINNED: Final = Quantity(CUPY, "pinned memory from CuPy's pool that is still in use")
 
 
-class CupyMeter(LibraryMeter):
+class CupyMeter(BaseMeter):
     """Reads the default pools and that of the current allocator, on every device in use."""
 
     family = CUPY
@@ -191,7 +167,7 @@ RMM_BYTES: Final = Quantity(RMM, "memory allocated from RMM")
 JAX_BYTES: Final = Quantity(JAX, "memory of JAX's live arrays")
 
 
-class TorchMeter(LibraryMeter):
+class TorchMeter(BaseMeter):
     """Reads PyTorch's allocator on each device where it has reserved memory, and has it give back what it caches."""
 
     family = TORCH
@@ -244,7 +220,7 @@ def _torch_devices(cuda: Any) -> list[int]:
     return [device for device in range(cuda.device_count()) if cuda.memory_reserved(device)]
 
 
-class RmmMeter(LibraryMeter):
+class RmmMeter(BaseMeter):
     """Reads RMM's statistics. Without them RMM does not say how much it handed out."""
 
     family = RMM
@@ -266,7 +242,7 @@ def _rmm_statistics() -> Any:
     return None if read is None else read()
 
 
-class JaxMeter(LibraryMeter):
+class JaxMeter(BaseMeter):
     """Adds up JAX's arrays. What JAX itself caches are compiled functions, and no arrays."""
 
     family = JAX

@@ -31,7 +31,7 @@ from itertools import chain, compress, count, filterfalse
 from operator import ne, not_
 from typing import Any, Final, TypeAlias, cast
 
-from quiesce.leaks.quantities import PYTHON, Quantity
+from quiesce.leaks.quantities import PYTHON, BaseMeter, Quantity
 from quiesce.leaks.system_calls import SystemCalls
 
 Listed: TypeAlias = list[Any] | deque[Any]
@@ -286,7 +286,7 @@ class Lists:
         return tuple(each for each, before in zip(self._old, self._lengths, strict=True) if len(each) > before)
 
 
-class ListMeter:
+class ListMeter(BaseMeter):
     """Counts the references in lists and deques."""
 
     family = PYTHON
@@ -298,24 +298,10 @@ class ListMeter:
         """Say so on an interpreter whose objects cannot be hidden: there each reading would be a walk over all."""
         return "" if hasattr(gc, "freeze") else f"{sys.implementation.name} cannot leave objects out of a collection"
 
-    def settle(self) -> None:
-        """Do nothing: collecting garbage is the check's business."""
-
     def read(self) -> Mapping[Quantity, int]:
         """Count."""
         return {IN_LISTS: self._lists.held_bytes()}
 
-    def observe(self) -> None:
-        """Do nothing: lists are remembered as they are hidden from the garbage collector."""
-
     def rest(self) -> None:
         """Hold on to nothing; idempotent."""
         self._lists.forget()
-
-    def origin(self, quantity: Quantity) -> str:
-        """Know nothing of it: which line makes a list longer takes a look at every line."""
-        return ""
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Have nothing to add."""
-        return ""

@@ -23,10 +23,10 @@ import os
 import platform
 import sys
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, PYTHON, Quantity, Unreadable
+from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, PYTHON, BaseMeter, Meter, Quantity, Surroundings, Unreadable
 from quiesce.leaks.system_calls import SystemCalls
 
 
@@ -86,7 +86,7 @@ MAPPED: Final = Quantity(ANONYMOUS, "memory that native code maps itself", floor
 FOLDER: Final = "/proc/self"
 
 
-class AnonymousMemoryMeter:
+class AnonymousMemoryMeter(BaseMeter):
     """Reads Linux's count of anonymous pages, less the bytes in use of glibc's heap.
 
     ``statm`` costs microseconds, but proc(5) calls it inaccurate; ``smaps_rollup`` is exact, and walks over all pages.
@@ -101,6 +101,11 @@ class AnonymousMemoryMeter:
         self._is_watched = False
         self._quick_bytes = -FLOOR_BYTES
         self._value = 0
+
+    @classmethod
+    def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
+        """Count none on a simulated machine, whose memory is the process's own."""
+        return () if surroundings.machine else (cls(),)
 
     def absent(self) -> str:
         """Say why it cannot be counted: without malloc's own count nobody knows what it handed out."""
@@ -248,7 +253,7 @@ AT_HAND_TRIES: Final = 4096
 """A heap may hold thousands of free chunks that are 16 bytes too large, and gives those out first."""
 
 
-class PythonMeter:
+class PythonMeter(BaseMeter):
     """Counts blocks by :func:`sys.getallocatedblocks`."""
 
     family = PYTHON
@@ -257,29 +262,16 @@ class PythonMeter:
         """Say so on an interpreter that cannot count its blocks."""
         return "" if hasattr(sys, "getallocatedblocks") else f"{sys.implementation.name} does not count its blocks"
 
-    def settle(self) -> None:
-        """Do nothing: collecting garbage is the check's business."""
-
     def read(self) -> Mapping[Quantity, int]:
         """Count; a text that is interned for ever is the interpreter's."""
         return {BLOCKS: sys.getallocatedblocks() - immortal_texts()}
-
-    def observe(self) -> None:
-        """Do nothing: where blocks come from takes traces."""
-
-    def rest(self) -> None:
-        """Do nothing."""
 
     def origin(self, quantity: Quantity) -> str:
         """Know nothing of where they come from."""
         return "unknown, because the test stops tracemalloc"
 
-    def evidence(self, quantity: Quantity) -> str:
-        """Have nothing to add."""
-        return ""
 
-
-class HeapMeter:
+class HeapMeter(BaseMeter):
     """Counts the bytes in use of glibc's heap, in every arena and in mappings of their own, Python's among them.
 
     ``not_of_tests`` returns what there is of them that does not count: a simulated runtime's own.
@@ -301,12 +293,14 @@ class HeapMeter:
             self._library.malloc_usable_size.restype = ctypes.c_size_t
             self._library.malloc_usable_size.argtypes = [ctypes.c_void_p]
 
+    @classmethod
+    def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
+        """Leave out what a simulated machine has on the heap itself."""
+        return (cls(surroundings.machine.heap_bytes) if surroundings.machine else cls(),)
+
     def absent(self) -> str:
         """Say why the heap cannot be counted."""
         return self._absent
-
-    def settle(self) -> None:
-        """Do nothing: what malloc caches is not in use, but for a bounded rest for each thread."""
 
     def read(self) -> Mapping[Quantity, int]:
         """Count.
@@ -341,9 +335,6 @@ class HeapMeter:
         if not self._absent:
             self._environment.watch()
 
-    def observe(self) -> None:
-        """Do nothing."""
-
     def rest(self) -> None:
         """Watch the environment no more; idempotent."""
         if not self._absent:
@@ -354,7 +345,3 @@ class HeapMeter:
         if importlib.util.find_spec("memray") is None:
             return "native code; install memray, or run the test under heaptrack, to see where"
         return "native code, of which memray names no line; run the test under heaptrack to see where"
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Have nothing to add."""
-        return ""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, Final
 
 from quiesce.leaks.owners import Frame, Owners
-from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, TASKS, THREADS, Quantity
+from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, TASKS, THREADS, BaseMeter, Meter, Quantity, Surroundings
 from quiesce.leaks.system_calls import SystemCalls
 
 OPEN: Final = Quantity(DESCRIPTORS, "open file descriptors", "descriptors")
@@ -21,7 +21,7 @@ OPEN: Final = Quantity(DESCRIPTORS, "open file descriptors", "descriptors")
 SHOWN: Final = 5
 
 
-class DescriptorMeter:
+class DescriptorMeter(BaseMeter):
     """Counts the entries of the folder in which Linux and macOS list a process's descriptors."""
 
     family = DESCRIPTORS
@@ -35,9 +35,6 @@ class DescriptorMeter:
     def absent(self) -> str:
         """Say so where no such folder is."""
         return "" if self._folder else "this system does not list a process's descriptors"
-
-    def settle(self) -> None:
-        """Do nothing."""
 
     def read(self) -> Mapping[Quantity, int]:
         """Count; the descriptor of the listing itself is always among them."""
@@ -91,7 +88,7 @@ ENDING_STEPS: Final = 10
 ENDING_SECONDS: Final = 0.001
 
 
-class ThreadMeter:
+class ThreadMeter(BaseMeter):
     """Counts the threads that the system lists, those of native libraries among them; elsewhere those Python knows."""
 
     family = THREADS
@@ -100,10 +97,6 @@ class ThreadMeter:
         self._folder = folder if SystemCalls.is_folder(folder) else ""
         self._count = 0
         self._known: frozenset[int | None] = frozenset()
-
-    def absent(self) -> str:
-        """Be there everywhere."""
-        return ""
 
     def settle(self) -> None:
         """Give threads that are just ending a moment: a joined thread's last steps are the system's."""
@@ -171,7 +164,7 @@ TRIES: Final = 100
 """Another thread may make or end tasks while they are counted; asyncio itself tries again as well."""
 
 
-class TaskMeter:
+class TaskMeter(BaseMeter):
     """Counts them. A program that does not use asyncio has none: it is not imported."""
 
     family = TASKS
@@ -180,12 +173,14 @@ class TaskMeter:
         self._owners = owners
         self._known: frozenset[int] = frozenset()
 
+    @classmethod
+    def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
+        """Return the one that knows whose code a line is."""
+        return (cls(surroundings.owners),)
+
     def absent(self) -> str:
         """Say so where no list of them is."""
         return "" if ARE_LISTED else "this version of Python does not list the tasks of all loops"
-
-    def settle(self) -> None:
-        """Do nothing: garbage is collected already."""
 
     def read(self) -> Mapping[Quantity, int]:
         """Count."""
@@ -269,7 +264,7 @@ ENDED: Final = "Z"
 """The state of a child that has ended and was not waited for (proc(5))."""
 
 
-class ProcessMeter:
+class ProcessMeter(BaseMeter):
     """Counts the processes whose parent this one is. It looks through those of the system only if there are any."""
 
     family = PROCESSES

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from quiesce.leaks.owners import frame_text
-from quiesce.leaks.quantities import Quantity, Unreadable
+from quiesce.leaks.quantities import BaseMeter, Quantity, Unreadable
 
 OWN: Final = "own"
 
 _EXAMPLES: Final = {"name": "rows", "unit": "bytes"}
 
 
-class OwnMeter:
+class OwnMeter(BaseMeter):
     """Reads the functions that the tested code gave it."""
 
     family = OWN
@@ -34,31 +34,14 @@ class OwnMeter:
             raise TypeError(f"gauge {name!r}: {read!r} cannot be called; give a function that returns a whole number")
         self._readers[Quantity(OWN, name, unit)] = read
 
-    def absent(self) -> str:
-        """Be there always."""
-        return ""
-
-    def settle(self) -> None:
-        """Do nothing."""
-
     def read(self) -> Mapping[Quantity, int]:
         """Read them all. Raises :class:`Unreadable` for one that gives no whole number."""
         return {quantity: _number(quantity, read) for quantity, read in self._readers.items()}
-
-    def observe(self) -> None:
-        """Do nothing."""
-
-    def rest(self) -> None:
-        """Do nothing."""
 
     def origin(self, quantity: Quantity) -> str:
         """Name the function that counts it."""
         code = getattr(self._readers[quantity], "__code__", None)
         return "" if code is None else frame_text((code.co_filename, code.co_firstlineno))
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Know nothing more."""
-        return ""
 
 
 def _number(quantity: Quantity, read: Callable[[], int]) -> int:

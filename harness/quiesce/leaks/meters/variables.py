@@ -20,7 +20,7 @@ from typing import Any, Final
 from quiesce.leaks.explaining.paths import attributes_of
 from quiesce.leaks.meters.contents import held_by_stream
 from quiesce.leaks.owners import Owners
-from quiesce.leaks.quantities import PYTHON, Quantity
+from quiesce.leaks.quantities import PYTHON, BaseMeter, Quantity
 
 IN_VARIABLES: Final = Quantity(PYTHON, "Python's memory in variables")
 
@@ -51,7 +51,7 @@ _COUNTED: Final = frozenset({*_UNITS, *_SIZES})
 _REPLACED: Final = frozenset({str, bytes, tuple, frozenset})
 
 
-class VariableMeter:
+class VariableMeter(BaseMeter):
     """Adds up what the variables of the modules of tested code hold. Modules that are imported later count as well."""
 
     family = PYTHON
@@ -62,13 +62,6 @@ class VariableMeter:
         self._names: tuple[str, ...] = ()  # of all modules, when those that are tested were picked out
         self._tested_names: tuple[str, ...] = ()
         self._places: dict[str, tuple[int, tuple[str, ...], tuple[str, ...]]] = {}
-
-    def absent(self) -> str:
-        """Be there everywhere."""
-        return ""
-
-    def settle(self) -> None:
-        """Do nothing."""
 
     def read(self) -> Mapping[Quantity, int]:
         """Add up."""
@@ -91,20 +84,6 @@ class VariableMeter:
             for name, value in tuple(namespace.items())
             if type(value) in _REPLACED
         }
-
-    def observe(self) -> None:
-        """Do nothing."""
-
-    def rest(self) -> None:
-        """Do nothing."""
-
-    def origin(self, quantity: Quantity) -> str:
-        """Know nothing of it: which line makes a variable hold more takes a look at every line."""
-        return ""
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Have nothing to add."""
-        return ""
 
     def _namespaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the variables of each module, and of its classes and instances that have some, with a name for each."""

@@ -17,7 +17,7 @@ from quiesce.leaks.meters.memory import BLOCKS, HEAP
 from quiesce.leaks.meters.tracing import Site, Tracing
 from quiesce.leaks.meters.variables import IN_VARIABLES
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, MEMORY, PROCESSES, PYTHON, TASKS, THREADS, Quantity
+from quiesce.leaks.quantities import C_HEAP, MEMORY, OPENED, PYTHON, Quantity
 from quiesce.leaks.readings import Readings, is_steady, keeps_pace, rises_often
 from quiesce.leaks.stages.rounds import ALL, ENDURANCE, TRACES, Budget, OtherThreads, Rounds, Stopped
 from quiesce.leaks.stages.settling import BoundedCaches, OldObjects, collect_garbage
@@ -166,7 +166,7 @@ class LettingGo:
                 break
             now = readings.now()
             left = [each for each in left if now.get(each, math.inf) > ends[each]]
-            if not any(quantity.family in (DESCRIPTORS, THREADS, TASKS, PROCESSES) for quantity in left):
+            if not any(quantity.family in OPENED for quantity in left):
                 break
             if step + 1 < ENDING_STEPS:
                 SystemCalls.sleep(ENDING_SECONDS)

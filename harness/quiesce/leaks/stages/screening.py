@@ -15,7 +15,7 @@ from typing import Final
 from quiesce.leaks.explaining.left_files import LeftFilesSearch
 from quiesce.leaks.meters.memory import AT_HAND_COUNT, HEAP
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, FREE_MEMORY
+from quiesce.leaks.quantities import C_HEAP, family_of
 from quiesce.leaks.readings import Readings
 from quiesce.leaks.stages.rounds import Budget, OtherThreads, Rounds
 from quiesce.leaks.stages.settling import OldObjects
@@ -94,9 +94,6 @@ QUICK_SHARE: Final = 1 / 5_000
 SIGN_ROUNDS: Final = 3
 """What grows in so many rounds is pursued."""
 
-INEXACT: Final = (C_HEAP, ANONYMOUS, FREE_MEMORY)
-"""These move by themselves in twenty runs: glibc keeps each text that the environment ever had."""
-
 
 class SeldomLeaks:
     """Looks for them in one check, after a screening in which nothing moved."""
@@ -126,4 +123,5 @@ class SeldomLeaks:
         return self._rising(SIGN_ROUNDS)
 
     def _rising(self, steps: int) -> frozenset[str]:
-        return frozenset(quantity.family for quantity in self._readings.rising(steps)).difference(INEXACT)
+        rising = {quantity.family for quantity in self._readings.rising(steps)}
+        return frozenset(family for family in rising if not family_of(family).moves_by_itself)
