@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.leaks.explaining.causes import Causes
@@ -19,23 +20,99 @@ from quiesce.leaks.explaining.lines import Opened, fuller_variables, longer_list
 from quiesce.leaks.explaining.native_stacks import NativeStacks
 from quiesce.leaks.explaining.paths import Roots, no_roots
 from quiesce.leaks.judgement import Growth, Judgement, LeftFiles, Outcome
-from quiesce.leaks.meters.ledger import NOWHERE, LedgerMeter, LedgerPlaces
+from quiesce.leaks.meters import meters_here
+from quiesce.leaks.meters.contexts import ContextMeter
+from quiesce.leaks.meters.ledger import NOWHERE, LedgerMeter, LedgerPlaces, own_machine
 from quiesce.leaks.meters.lists import IN_LISTS, Listed, ListMeter, ListPlaces
-from quiesce.leaks.meters.memory import BLOCKS, HEAP, HeapMeter
+from quiesce.leaks.meters.memory import BLOCKS, HEAP, HeapMeter, enlarge_table
 from quiesce.leaks.meters.none_references import NoneReferences
+from quiesce.leaks.meters.own import OWN
+from quiesce.leaks.meters.peaks import Peaks, measure_peaks
 from quiesce.leaks.meters.tracing import TRACEMALLOC_LEAKS, Site, Tracing
 from quiesce.leaks.meters.variables import IN_VARIABLES, VariableMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, IN_LEDGER, LASTING, MEMORY, PYTHON, REFERENCES, Meter, Quantity
-from quiesce.leaks.readings import Readings, Series, UsualStep
+from quiesce.leaks.quantities import (
+    ANONYMOUS,
+    C_HEAP,
+    CONTEXTS,
+    IN_LEDGER,
+    LASTING,
+    MEMORY,
+    PYTHON,
+    REFERENCES,
+    Meter,
+    Quantity,
+    Surroundings,
+)
+from quiesce.leaks.readings import Readings, Series, UsualStep, measured_from
 from quiesce.leaks.stages.endurance import Confirmation, Endurance, LettingGo, TracedRounds
 from quiesce.leaks.stages.rounds import ENDURANCE, Budget, Rounds, Stopped
 from quiesce.leaks.stages.screening import Screening, SeldomLeaks
-from quiesce.leaks.stages.settling import ImmortalClasses, OldObjects
+from quiesce.leaks.stages.settling import BoundedCaches, ImmortalClasses, OldObjects
+
+__all__ = ["OWN", "LeakCheck", "LeakChecker", "Owners", "Peaks", "measured_from"]
 
 QUICK_SHARE: Final = 1 / 100
 """A round that takes no longer than this share of the time for all is quick."""
+
+
+CONTAINERS: Final = (IN_LISTS, IN_VARIABLES)
+"""What grows in place, without a block of Python's allocator."""
+
+
+class LeakChecker:
+    """The door: checks one piece of code after the other. What is known of the process goes from check to check.
+
+    ``roots`` names what lives long besides modules.
+    """
+
+    def __init__(self, owners: Owners, roots: Roots = no_roots) -> None:
+        self._machine = own_machine()
+        self.meters = meters_here(Surroundings(owners, self._machine))
+        self.contexts = next(meter for meter in self.meters if isinstance(meter, ContextMeter))
+        self._owners = owners
+        self._roots = roots
+        self._rooms: dict[Quantity, Series] = {}
+        self._places = ListPlaces()
+        self._variables = VariableMeter(owners)
+        enlarge_table()
+
+    def leave_out(self, owners: Iterable[object]) -> None:
+        """Never count the lists that are attributes of these, such as what runs the tests."""
+        self._places.leave_out(owners)
+
+    def check(self, run_round: Callable[[], Outcome], plan: Plan, own: Iterable[Meter] = ()) -> Judgement:
+        """Run rounds of some code and say what leaks; ``own`` counts what the code itself names."""
+        judgement = LeakCheck(
+            run_round,
+            [*self.meters, *own],
+            plan,
+            self._owners,
+            rooms=self._rooms,
+            roots=self._roots,
+            places=self._places,
+            variables=self._variables,
+        ).judge()
+        if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
+            self.contexts.close_new()
+        return judgement
+
+    def peaks(self, run_round: Callable[[], Outcome], plan: Plan) -> Peaks:
+        """Run one round more, and return how much memory it had in use at most."""
+        return measure_peaks(run_round, dict(plan.peaks), self._machine)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What seems to leak so far: the quantities that are left, and the lines that keep ever more, where known."""
+
+    left: Sequence[Quantity]
+    sites: Sequence[Site] = ()
+
+    def only(self, stays: Callable[[Quantity], bool]) -> Found:
+        """Return what is left if nothing else stays."""
+        return replace(self, left=list(filter(stays, self.left)))
 
 
 class LeakCheck:
@@ -155,7 +232,25 @@ class LeakCheck:
     # No local variable may live through a round that was not there in the one before: it would be counted.
 
     def _pursue(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
-        """Return what leaks."""
+        """Return what leaks of the suspects: what lasts, is held on to and goes on, with what it comes from."""
+        longer, caches = self._endure(suspects)
+        moving = self._endurance.moving()
+        found = self._held_on_to(moving, caches)
+        self._locate(found.left)
+        if any(quantity.family in MEMORY for quantity in moving) or self._only_traces_show_it():
+            found = self._put_down_to_lines(found, caches)
+        were_traced = bool(found.sites)
+        if not were_traced:
+            found = self._in_containers(found, longer)
+        found = self._confirmed(suspects, found)
+        if were_traced and found.sites:
+            found = found.only(lambda each: each not in CONTAINERS)
+        elif were_traced:  # what was traced only replaced older things, and so says nothing of what containers hold
+            found = self._in_containers(found, longer)
+        return self._explain(found)
+
+    def _endure(self, suspects: frozenset[str]) -> tuple[Sequence[Listed], BoundedCaches]:
+        """Run rounds until it is clear what lasts; return the lists that are longer then, and the bounded caches."""
         endurance = self._endurance
         endurance.at_hand = self._screening.at_hand
         caches = endurance.watch(suspects)
@@ -164,52 +259,58 @@ class LeakCheck:
         if endurance.moving() and self._old.are_replaced(endurance.watched, self._rounds.repeat):
             caches = endurance.watch(suspects)
             endurance.run(caches, self._plan.rounds, ENDURANCE)
-        moving = endurance.moving()
-        growing = [each for each in moving if self._seems_to_leak(each)]
-        gone = set(growing).difference(self._letting_go.still_there(growing, caches))  # before traces leave garbage
-        if not endurance.is_large:
-            gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
-        left = [quantity for quantity in growing if quantity not in gone]
-        if gone:  # an allocator may keep at hand what caches let go
-            left = [quantity for quantity in left if quantity.family != ANONYMOUS]
-        self._locate(left)
-        sites: Sequence[Site] = ()
-        if any(quantity.family in MEMORY for quantity in moving) or self._only_traces_show_it():
-            self._old.freeze()
-            is_traced = self._traced.run(caches, is_large=endurance.is_large)
-            sites, known = self._traced.leaking_sites(caches), self._tracing.on_c_heap_per_round()
-            self._tracing.stop()
-            if is_traced:
-                self._explained = self._tracing.usual_step_on_c_heap() if sites else self._explained
-                left = [each for each in left if each != BLOCKS and self._is_beyond(each, known)]
-            elif TRACEMALLOC_LEAKS:
-                left = [each for each in left if each.family != C_HEAP]
-        if not (were_traced := bool(sites)):
-            left, sites = self._in_containers(left, longer)
-        if all(quantity.family in LASTING for quantity in left) and (left or sites):
-            left, sites = self._confirmation.lasting(suspects, left, sites)
-            left = [each for each in left if self._is_beyond(each)]
-        else:
-            left = [quantity for quantity in left if self._readings.leaks(quantity) or quantity != HEAP]
-        if were_traced and sites:
-            left = [quantity for quantity in left if quantity not in (IN_LISTS, IN_VARIABLES)]
-        elif were_traced:  # what was traced only replaced older things, and so says nothing of what containers hold
-            left, sites = self._in_containers(left, longer)
-        growths = self._causes(left, sites)
-        self._end()
-        if not self._endurance.is_large:
-            growths = self._native_stacks.named(growths, sites)
-        return self._keepers.named(growths, sites, is_large=endurance.is_large)
+        return longer, caches
 
-    def _in_containers(self, left: list[Quantity], longer: Sequence[Listed]) -> tuple[list[Quantity], Sequence[Site]]:
-        """Return what leaks, and the lines that add to lists or else to variables; none do if a test's runner adds."""
+    def _held_on_to(self, moving: Sequence[Quantity], caches: BoundedCaches) -> Found:
+        """Return what grows, but for what goes once all is let go of; that comes before traces leave garbage."""
+        growing = [each for each in moving if self._seems_to_leak(each)]
+        gone = set(growing).difference(self._letting_go.still_there(growing, caches))
+        if not self._endurance.is_large:
+            gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
+        found = Found([quantity for quantity in growing if quantity not in gone])
+        if gone:  # an allocator may keep at hand what caches let go
+            found = found.only(lambda each: each.family != ANONYMOUS)
+        return found
+
+    def _put_down_to_lines(self, found: Found, caches: BoundedCaches) -> Found:
+        """Run rounds under traces; return the lines that keep ever more, and what else they do not account for."""
+        self._old.freeze()
+        is_traced = self._traced.run(caches, is_large=self._endurance.is_large)
+        sites, known = self._traced.leaking_sites(caches), self._tracing.on_c_heap_per_round()
+        self._tracing.stop()
+        if is_traced:
+            self._explained = self._tracing.usual_step_on_c_heap() if sites else self._explained
+            found = found.only(lambda each: each != BLOCKS and self._is_beyond(each, known))
+        elif TRACEMALLOC_LEAKS:
+            found = found.only(lambda each: each.family != C_HEAP)
+        return replace(found, sites=sites)
+
+    def _confirmed(self, suspects: frozenset[str], found: Found) -> Found:
+        """Return what goes on for long, where only memory of the process is left."""
+        if (found.left or found.sites) and all(quantity.family in LASTING for quantity in found.left):
+            found = Found(*self._confirmation.lasting(suspects, list(found.left), found.sites))
+            return found.only(self._is_beyond)
+        return found.only(lambda each: each != HEAP or self._readings.leaks(each))
+
+    def _in_containers(self, found: Found, longer: Sequence[Listed]) -> Found:
+        """Return the lines that add to lists or else to variables; neither leaks if only a test's runner adds."""
         told: Quantity | None = None
         sites: Sequence[Site] = ()
-        if IN_LISTS in left and (sites := longer_lists(self._owners, longer, self._rounds.repeat)):
+        if IN_LISTS in found.left and (sites := longer_lists(self._owners, longer, self._rounds.repeat)):
             told = IN_LISTS
-        elif IN_VARIABLES in left and (sites := fuller_variables(self._owners, self._variables, self._rounds.repeat)):
+        elif IN_VARIABLES in found.left and (
+            sites := fuller_variables(self._owners, self._variables, self._rounds.repeat)
+        ):
             told = IN_VARIABLES
-        return [each for each in left if each == told or each not in (IN_LISTS, IN_VARIABLES)], sites
+        return replace(found, sites=sites).only(lambda each: each == told or each not in CONTAINERS)
+
+    def _explain(self, found: Found) -> tuple[Growth, ...]:
+        """End the measurements, and say of what leaks where it comes from and what keeps it."""
+        growths = self._causes(found.left, found.sites)
+        self._end()
+        if not self._endurance.is_large:
+            growths = self._native_stacks.named(growths, found.sites)
+        return self._keepers.named(growths, found.sites, is_large=self._endurance.is_large)
 
     def _locate(self, left: Sequence[Quantity]) -> None:
         """Find out where that was asked for which the ledger counts, and which lines opened what stays open."""

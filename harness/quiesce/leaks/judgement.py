@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 from quiesce.leaks.owners import Frame
 from quiesce.leaks.quantities import Quantity
 from quiesce.model.findings import CallSite
+from quiesce.model.wording import counted
+
+SHOWN: Final = 3
 
 
 class Outcome(enum.Enum):
@@ -44,6 +48,14 @@ class LeftFiles:
     per_round: int
     example: str
     lines: tuple[Frame, ...]
+
+    def __str__(self) -> str:
+        """Return ``1 file a round in the temporary folder, such as tmpx81k, at test_it.py:8``."""
+        lines = [f"{filename}:{line}" for filename, line in self.lines[:SHOWN]]
+        if len(self.lines) > SHOWN:
+            lines.append(counted(len(self.lines) - SHOWN, "more line"))
+        text = f"{counted(self.per_round, 'file')} a round in the temporary folder, such as {self.example}"
+        return f"{text}, at {', '.join(lines)}" if lines else text
 
 
 @dataclass(frozen=True, slots=True)

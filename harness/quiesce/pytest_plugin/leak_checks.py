@@ -11,30 +11,17 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from quiesce.leaks.check import LeakCheck
+from quiesce.leaks.check import OWN, LeakChecker, Owners
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.known import Applied
-from quiesce.leaks.meters.contexts import ContextMeter
-from quiesce.leaks.meters.driver_memory import DriverMemoryMeter
-from quiesce.leaks.meters.ledger import ledger_meters, own_machine
-from quiesce.leaks.meters.libraries import CupyMeter, JaxMeter, RmmMeter, TorchMeter
-from quiesce.leaks.meters.lists import ListPlaces
-from quiesce.leaks.meters.memory import AnonymousMemoryMeter, HeapMeter, PythonMeter, enlarge_table
-from quiesce.leaks.meters.opened import DescriptorMeter, ProcessMeter, TaskMeter, ThreadMeter
-from quiesce.leaks.meters.own import OWN
-from quiesce.leaks.meters.peaks import measure_peaks
-from quiesce.leaks.meters.variables import VariableMeter
-from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import ROUNDS_MAX, ROUNDS_MIN, Plan, adjusted
-from quiesce.leaks.quantities import CONTEXTS, Meter, Quantity
-from quiesce.leaks.readings import Series
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import Finding
 from quiesce.model.results import Verdict
@@ -143,7 +130,7 @@ class KernelFaults:
         """Return the accesses that were wrong since the beginning."""
         if self._folder is None or self._counts() == self._told:
             return ()
-        from quiesce.simulator.judge.watching import RemoteWatch
+        from quiesce.simulator.judge.watching import RemoteWatch  # all of the oracle: long to load, rarely needed
 
         watch = RemoteWatch(own_ledger(self._folder))
         try:
@@ -170,105 +157,82 @@ LEFT_OUT: Final[pytest.StashKey[str]] = pytest.StashKey()
 """In ``item.stash``: why the test is not checked."""
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of the check of one test, while that is reported.
+
+    ``first`` is the run that is reported, and ``failure`` says how the first round failed that did. ``others`` are
+    findings besides leaks, and ``known`` is what the file of known leaks covers. Of the reported run, ``is_accused``
+    says that it failed for a finding, and ``differs`` that it failed because rounds did not go alike.
+    """
+
+    judgement: Judgement
+    first: FirstRun
+    failure: str
+    seconds: float
+    others: tuple[Finding, ...] = ()
+    known: Applied | None = None
+    is_accused: bool = False
+    differs: bool = False
+
+    def text(self, item: pytest.Item) -> str:
+        """Return the text of the failure of a test with a finding."""
+        plan = item.stash[LEAK_TEST].plan
+        result = leak_result(item, plan, self.judgement, Verdict.FAILED, others=self.others)
+        return leak_text(item, result, self.judgement)
+
+
 class LeakChecks:
     """The hooks. One check runs at a time; while it does, the hooks let its rounds through."""
 
     def __init__(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-        owners = Owners(runner_places(config))
-        self._owners = owners
-        self._variables = VariableMeter(owners)
-        self._rooms: dict[Quantity, Series] = {}
-        self._places = ListPlaces()
-        self._places.leave_out(items)
-        self._contexts = config.stash[CONTEXT_METER] = ContextMeter(owners)
-        machine, cupy, torch = own_machine(), CupyMeter(), TorchMeter()
-        self._meters: tuple[Meter, ...] = (
-            self._contexts,
-            cupy,
-            torch,
-            RmmMeter(),
-            JaxMeter(),
-            *(
-                (DriverMemoryMeter(),)
-                if machine is None
-                else ledger_meters(machine, _all_of(cupy.settle, torch.settle))
-            ),
-            ProcessMeter(),
-            ThreadMeter(),
-            TaskMeter(owners),
-            DescriptorMeter(),
-            PythonMeter(),
-            HeapMeter() if machine is None else HeapMeter(machine.heap_bytes),
-            *((AnonymousMemoryMeter(),) if machine is None else ()),  # last: it takes and leaves blocks at hand
-        )
+        self._checker = LeakChecker(Owners(runner_places(config)), fixture_value)
+        self._checker.leave_out(items)
+        config.stash[CONTEXT_METER] = self._checker.contexts
         self._keeps_errors = bool(config.option.usepdb)
         self._progress_writer = progress_writer(config)
-        self._in_round = False
-        self._first: FirstRun | None = None
-        self._accused = False
-        self._differs = False
-        self._judgement: Judgement | None = None
-        self._failure = ""
-        self._kernels = KernelFaults()
-        self._others: tuple[Finding, ...] = ()
-        self._machine = machine
         self._baseline = config.stash.get(BASELINE, None)
-        self._known: Applied | None = None
-        self._seconds = 0.0
+        self._kernels = KernelFaults()
+        self._in_round = False
+        self._checked: Checked | None = None
 
-    def check(self, item: pytest.Item, plan: Plan) -> None:
+    def prepare(self, item: pytest.Item, plan: Plan) -> None:
         """Have a test checked."""
         is_asked_for = asks_for_leak_check(item)
         plan = replace(plan, looks_longer=is_asked_for)
-        item.stash[LEAK_TEST] = LeakTest(plan, self._meters, is_asked_for=is_asked_for)
+        item.stash[LEAK_TEST] = LeakTest(plan, self._checker.meters, is_asked_for=is_asked_for)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Have no check count what the report of another test holds."""
-        self._places.leave_out([report])
+        self._checker.leave_out([report])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
         """Run the rounds and judge them, then let the test repeat how its first run went."""
         __tracebackhide__ = True
         if not self._in_round and LEAK_TEST in item.stash:
-            self._judgement = None
-            self._accused = self._differs = False
-            self._others = ()
-            self._known = None
-            self._kernels.begin()
-            started = time.monotonic()
-            self._judgement = self._check(item)
-            self._seconds = time.monotonic() - started
-            if DEVICE_FIXTURE not in getattr(item, "fixturenames", ()):  # which answers for them itself
-                self._others += self._kernels.findings()
-            if self._baseline is not None:
-                self._known = self._baseline.apply(item.nodeid, self._judgement, item.stash[LEAK_TEST].plan)
-                self._judgement = self._known.left
-            if self._first is not None and self._first.is_over:
-                self._first.stand_in()
+            self._checked = None
+            self._checked = self._with_known(item, self._check(item))
+            if self._checked.first.is_over:
+                self._checked.first.stand_in()
         return (yield)
 
-    def _check(self, item: pytest.Item) -> Judgement:
+    def _check(self, item: pytest.Item) -> Checked:
+        """Run the rounds of a test, and what is measured besides leaks."""
         test = item.stash[LEAK_TEST]
+        self._kernels.begin()
+        started = time.monotonic()
         rounds = TestRounds(item, repeats_failures=test.is_asked_for and not self._keeps_errors)
-        self._first = rounds.first
-        self._in_round = True
         progress = LeakProgress(self._progress_writer, item.nodeid, test.plan.seconds)
+        others: tuple[Finding, ...] = ()
+        self._in_round = True
         try:
-            judgement = LeakCheck(
-                progress.following(rounds.run),
-                test.meters,
-                test.plan,
-                self._owners,
-                rooms=self._rooms,
-                roots=fixture_value,
-                places=self._places,
-                variables=self._variables,
-            ).judge()
-            if any(growth.quantity.family == CONTEXTS for growth in judgement.growths):
-                self._contexts.close_new()
+            judgement = self._checker.check(progress.following(rounds.run), test.plan, [test.own])
             if test.plan.peaks and judgement.outcome is Outcome.PASSED and not judgement.inconclusive:
-                judgement = self._with_peaks(item, rounds, test.plan, judgement)
+                peaks = self._checker.peaks(rounds.run, test.plan)
+                others = peak_findings(item, test.plan, peaks)
+                unknown = "" if judgement.growths else peaks.unknown
+                judgement = replace(judgement, runs=judgement.runs + 1, inconclusive=unknown)
         except pytest.exit.Exception:
             raise
         except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
@@ -278,41 +242,40 @@ class LeakChecks:
         finally:
             progress.end()
             self._in_round = False
-        self._failure = rounds.failure
-        return judgement
+        seconds = time.monotonic() - started
+        if DEVICE_FIXTURE not in getattr(item, "fixturenames", ()):  # which answers for them itself
+            others += self._kernels.findings()
+        return Checked(judgement, rounds.first, rounds.failure, seconds, others)
 
-    def _with_peaks(self, item: pytest.Item, rounds: TestRounds, plan: Plan, judgement: Judgement) -> Judgement:
-        """Run one round more, and keep the findings about its peaks."""
-        peaks = measure_peaks(rounds.run, dict(plan.peaks), self._machine)
-        self._others = peak_findings(item, plan, peaks)
-        unknown = "" if judgement.growths else peaks.unknown
-        return replace(judgement, runs=judgement.runs + 1, inconclusive=unknown)
+    def _with_known(self, item: pytest.Item, checked: Checked) -> Checked:
+        """Take out what the file of known leaks covers, if the run has one."""
+        if self._baseline is None:
+            return checked
+        known = self._baseline.apply(item.nodeid, checked.judgement, item.stash[LEAK_TEST].plan)
+        return replace(checked, judgement=known.left, known=known)
 
-    def _judged(self, item: pytest.Item) -> Judgement | None:
-        """Return the judgement of a test whose reported run this is."""
-        return self._judgement if not self._in_round and LEAK_TEST in item.stash else None
+    def _of(self, item: pytest.Item) -> Checked | None:
+        """Return what came of the check of a test whose reported run this is."""
+        return self._checked if not self._in_round and LEAK_TEST in item.stash else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
         """Let a test that passes fail for its leak, its peak, its kernels, or for a round that failed."""
-        judgement = self._judged(item)
+        checked = self._of(item)
         result = yield
-        if judgement is None:
+        if checked is None:
             return result
-        if judgement.growths or self._others:
-            self._accused = True
-            pytest.fail(self._text(item, judgement), pytrace=False)
+        judgement = checked.judgement
+        if judgement.growths or checked.others:
+            self._checked = replace(checked, is_accused=True)
+            pytest.fail(checked.text(item), pytrace=False)
         if unread := dict(judgement.absent).get(OWN):
             pytest.fail(f"a gauge of 'leak_check' cannot be read, so it was not judged: {unread}", pytrace=False)
         if judgement.unstable and item.stash[LEAK_TEST].is_asked_for:
-            self._differs = True
-            differs = f"{DIFFERS} The first run passed. The first that failed did so in its {self._failure}"
+            self._checked = replace(checked, differs=True)
+            differs = f"{DIFFERS} The first run passed. The first that failed did so in its {checked.failure}"
             pytest.fail(differs, pytrace=False)
         return result
-
-    def _text(self, item: pytest.Item, judgement: Judgement) -> str:
-        plan = item.stash[LEAK_TEST].plan
-        return leak_text(item, leak_result(item, plan, judgement, Verdict.FAILED, others=self._others), judgement)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -320,37 +283,35 @@ class LeakChecks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put the result on the report of the phase that decides, and the leak on that of a test that fails anyway."""
         report = yield
-        judgement = self._judged(item)
-        if judgement is None:
+        checked = self._of(item)
+        if checked is None:
             if LEFT_OUT in item.stash and _decides(report):
                 attach(left_out_result(item, item.stash[LEFT_OUT]), report)
             return report
-        if self._first is not None:
-            report = self._first.report(report, None if call.excinfo is None else call.excinfo.value)
+        report = checked.first.report(report, None if call.excinfo is None else call.excinfo.value)
         if _decides(report):
-            self._decide(item, judgement, report)
+            self._decide(item, checked, report)
         return report
 
-    def _decide(self, item: pytest.Item, judgement: Judgement, report: pytest.TestReport) -> None:
-        test = item.stash[LEAK_TEST]
-        verdict, reason = verdict_of(judgement, report, self._failure, is_accused=bool(self._others))
+    def _decide(self, item: pytest.Item, checked: Checked, report: pytest.TestReport) -> None:
+        plan, shown, known = item.stash[LEAK_TEST].plan, checked.judgement, checked.known
+        verdict, reason = verdict_of(shown, report, checked.failure, is_accused=bool(checked.others))
         if report.passed and failed_subtests(item):
             verdict, reason = Verdict.FAILED, "subtests fail"
-        shown = judgement
-        if self._baseline is not None and self._known is not None:
-            setattr(report, BASELINE_ATTRIBUTE, self._baseline.told(item.nodeid, self._known))
-            if self._known.accepted and verdict is Verdict.PASSED:
-                verdict, reason = Verdict.KNOWN_UPSTREAM, f"the leak is known: {'; '.join(self._known.reasons)}"
-                shown = replace(judgement, growths=self._known.accepted)
-        result = leak_result(item, test.plan, shown, verdict, reason, self._others)
+        if self._baseline is not None and known is not None:
+            setattr(report, BASELINE_ATTRIBUTE, self._baseline.told(item.nodeid, known))
+            if known.accepted and verdict is Verdict.PASSED:
+                verdict, reason = Verdict.KNOWN_UPSTREAM, f"the leak is known: {'; '.join(known.reasons)}"
+                shown = replace(shown, growths=known.accepted)
+        result = leak_result(item, plan, shown, verdict, reason, checked.others)
         attach(result, report)
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
-        setattr(report, LEAK_SECONDS_ATTRIBUTE, (self._seconds, test.plan.seconds))
-        if self._accused:
+        setattr(report, LEAK_SECONDS_ATTRIBUTE, (checked.seconds, plan.seconds))
+        if checked.is_accused:
             _say_in_short(report, leak_in_short(result.findings))
-        if (judgement.growths or self._others) and not self._accused:
-            report.sections.append(("leak check", self._text(item, judgement)))
-        if report.failed and judgement.unstable and not (self._accused or self._differs):
+        elif checked.judgement.growths or checked.others:
+            report.sections.append(("leak check", checked.text(item)))
+        if report.failed and checked.judgement.unstable and not (checked.is_accused or checked.differs):
             report.sections.append(("leak check", DIFFERS))
         if verdict is Verdict.INCONCLUSIVE:
             warn_of(item, reason)
@@ -362,21 +323,10 @@ class LeakChecks:
         try:
             return (yield)
         finally:
-            if self._judged(item) is not None:
-                if self._first is not None:
-                    self._first.step_back()
+            if (checked := self._of(item)) is not None:
+                checked.first.step_back()
                 if not self._keeps_errors:
                     _release_last_error()
-
-
-def _all_of(*settlers: Callable[[], None]) -> Callable[[], None]:
-    """Return one function that calls all."""
-
-    def settle() -> None:
-        for each in settlers:
-            each()
-
-    return settle
 
 
 def _say_in_short(report: pytest.TestReport, said: str) -> None:
@@ -401,12 +351,11 @@ def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) 
             if reason := reason_to_skip(item):
                 item.stash[LEFT_OUT] = reason
             else:
-                checks.check(item, plan_of(item, plan))
+                checks.prepare(item, plan_of(item, plan))
         except ConfigurationError as error:
             item.stash[MARKER_ERROR] = clean_line(str(error))
     config.pluginmanager.register(checks, "quiesce-leak-checks")
     config.pluginmanager.register(ForkedChildren(), "quiesce-forked-children")
-    enlarge_table()
 
 
 def _release_last_error() -> None:

@@ -9,12 +9,10 @@ from typing import Final
 
 import pytest
 
-from quiesce.leaks.explaining.left_files import left_files_text
+from quiesce.leaks.check import Peaks, measured_from
 from quiesce.leaks.judgement import Growth, Judgement, Outcome
-from quiesce.leaks.meters.peaks import Peaks
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import DEVICE, PYTHON, REFERENCES, Quantity, family_of, kind_of_leak
-from quiesce.leaks.readings import measured_from
 from quiesce.model.findings import Finding, Grade, RoundReadings
 from quiesce.model.results import LEAK_CHECK, Result, Verdict
 from quiesce.model.rules import Kind
@@ -41,7 +39,7 @@ def leak_result(
     line = None if item.location[1] is None else item.location[1] + 1
     growths = [*judgement.growths]
     if judgement.files:
-        files = _below(left_files_text(judgement.files), _folder(item))
+        files = _below(str(judgement.files), _folder(item))
         if growths:
             evidence = f"{growths[0].evidence}\nat the same time, it leaves {files}".strip()
             growths[0] = replace(growths[0], evidence=evidence)

@@ -19,8 +19,8 @@ class LeakTest:
     def __init__(self, plan: Plan, meters: Sequence[Meter] = (), *, is_asked_for: bool = True) -> None:
         self.plan = plan
         self.is_asked_for = is_asked_for
-        self._own = OwnMeter()
-        self.meters: tuple[Meter, ...] = (*meters, self._own)
+        self.own = OwnMeter()
+        self.meters: tuple[Meter, ...] = (*meters, self.own)
 
     def gauge(self, name: str, read: Callable[[], int], unit: str = "bytes") -> None:
         """Judge what ``read`` returns as well; it is called after the test's fixtures are torn down.
@@ -28,7 +28,7 @@ class LeakTest:
         ``unit`` is ``bytes``, for which ``limit_bytes`` counts, or the plural of a thing, of which none may be left.
         Raises :class:`TypeError` for what can be no gauge; a test whose gauge cannot be read fails.
         """
-        self._own.add(name, read, unit)
+        self.own.add(name, read, unit)
 
     def settle(self) -> None:
         """Collect garbage, wait for devices and empty caches, here and now."""

@@ -19,24 +19,12 @@ from quiesce.leaks.owners import Owners
 from quiesce.leaks.stages.rounds import Stopped
 from quiesce.leaks.stages.settling import collect_garbage
 from quiesce.leaks.system_calls import SystemCalls
-from quiesce.model.wording import counted
-
-SHOWN: Final = 3
 
 STEP_NANOSECONDS: Final = 10_000_000
 """File systems take the time of change from the kernel's clock, which advances in steps of up to 10 ms."""
 
 DEFAULT: Final = "/tmp"  # noqa: S108 - nothing is written there
 """The folder where no variable names another (``tempfile`` on POSIX)."""
-
-
-def left_files_text(left: LeftFiles) -> str:
-    """Return ``1 file a round in the temporary folder, such as tmpx81k, at test_it.py:8``."""
-    lines = [f"{filename}:{line}" for filename, line in left.lines[:SHOWN]]
-    if len(left.lines) > SHOWN:
-        lines.append(counted(len(left.lines) - SHOWN, "more line"))
-    text = f"{counted(left.per_round, 'file')} a round in the temporary folder, such as {left.example}"
-    return f"{text}, at {', '.join(lines)}" if lines else text
 
 
 class Entries:
