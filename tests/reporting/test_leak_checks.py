@@ -8,7 +8,7 @@ import pytest
 
 from quiesce.model.findings import Finding, RoundReadings
 from quiesce.model.results import LEAK_CHECK, Result, Verdict
-from quiesce.reporting.finding_record import finding_from, finding_record
+from quiesce.reporting.json_values import record_of, value_from
 from quiesce.reporting.leak_checks import NAMES_MAX, leak_check_lines, leak_in_short
 from quiesce.reporting.text import finding_text
 
@@ -58,7 +58,7 @@ def test_what_keeps_a_leak_has_a_line_of_its_own() -> None:
         "  kept by:   lib._CACHE (dict)",
         "             lib._ALL (list)",
     ]
-    assert finding_from(finding_record(kept)) == kept
+    assert value_from(Finding, record_of(kept)) == kept
 
 
 def check(number: int) -> Result:

@@ -13,7 +13,7 @@ from tests.simulator.programs import compile_client
 
 from quiesce.model.errors import BackendUnavailable
 from quiesce.model.program_run import OutOfMemory
-from quiesce.reporting.program_record import out_of_memory_from, out_of_memory_record
+from quiesce.reporting.json_values import record_of, value_from
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.judgement import judge
 from quiesce.simulator.judge.memory_use import lines_of
@@ -140,4 +140,4 @@ def test_the_terminal_and_the_report_say_it(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     record = report["results"][0]["program"]["out_of_memory"]
     assert [holder["size_bytes"] for holder in record["holders"]] == [20 * MIB, 6 * MIB]
-    assert out_of_memory_record(out_of_memory_from(record)) == record
+    assert record_of(value_from(OutOfMemory, record)) == record
