@@ -172,10 +172,9 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
     if record.seen is Seen.KERNEL_READ_UNWRITTEN and record.flags & Flag.WRITES:
         verb = "reads and writes"  # an atomic operation
     launch = logged.launch if logged else record.number
-    if record.seen in _WAITS:
-        return _without_place(record, rule, logged, launch, _waiting(record, logged, variable)), launch
-    if record.seen is Seen.KERNEL_DEPENDS_ON_ORDER:
-        return _without_place(record, rule, logged, launch, _other_bytes(record, variable)), launch
+    if record.seen in (*_WAITS, Seen.KERNEL_DEPENDS_ON_ORDER):
+        what = _waiting(record, logged, variable) if record.seen in _WAITS else _other_bytes(record, variable)
+        return _without_place(record, rule, logged, launch, what), launch
     if record.seen is Seen.KERNEL_NO_TEXTURE:
         observed = f"{who} uses {record.address:#x}, which is no texture or surface that exists"
     elif record.seen in (Seen.KERNEL_BARRIERS_DIFFER, Seen.KERNEL_WARP_LEFT):
