@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import FAMILIES, Quantity
 from quiesce.model.errors import ConfigurationError
+from quiesce.model.known_tables import expiry_in, known_tables, refuse_other_keys, text_in
 from quiesce.model.wording import bytes_from, bytes_in_words, exact_size
 
 
@@ -177,16 +177,8 @@ def read_known(path: Path) -> tuple[KnownLeak, ...]:
 
     Raises :class:`OSError`, and :class:`ConfigurationError` with one line for what makes no sense.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"it is not TOML: {error}") from None
-    tables = document.pop("leak", [])
-    if document or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        named = next(iter(document), "leak")
-        raise ConfigurationError(f"'{named}' is not expected; write one table [[leak]] for each known leak")
     entries: dict[str, KnownLeak] = {}
-    for number, table in enumerate(tables, 1):
+    for number, table in enumerate(known_tables(path, "leak"), 1):
         entry = _entry(table, f"entry {number}")
         if entry.key in entries:
             raise ConfigurationError(f"entry {number}: there is one for {entry.key} already; remove one")
@@ -195,26 +187,16 @@ def read_known(path: Path) -> tuple[KnownLeak, ...]:
 
 
 def _entry(table: Mapping[str, Any], where: str) -> KnownLeak:
-    if unknown := next((key for key in table if key not in _KEYS), ""):
-        raise ConfigurationError(f"{where}: there is no '{unknown}'; write {', '.join(_KEYS)}")
-    test, reason = _text(table, "test", where), _text(table, "reason", where)
+    refuse_other_keys(table, _KEYS, where)
+    test, reason = text_in(table, "test", where), text_in(table, "reason", where)
     where = f"{where} ({test})"
-    gauge = _text(table, "gauge", where) if "gauge" in table else ""
+    gauge = text_in(table, "gauge", where) if "gauge" in table else ""
     up_to = _up_to(table["up_to"], gauge, where) if "up_to" in table else None
-    expires = table.get("expires")
-    if expires is not None and (not isinstance(expires, date) or isinstance(expires, datetime)):
-        raise ConfigurationError(f"{where}: expires is {expires!r}; write a date without quotes, such as 2027-01-31")
+    expires = expiry_in(table, where)
     if up_to is None and expires is None:
         raise ConfigurationError(f"{where}: it would hide any growth for ever; write up_to, or a date that it expires")
     versions, is_size = _versions(table.get("versions", {}), where), isinstance(table.get("up_to"), str)
     return KnownLeak(test, gauge, up_to, reason, versions, expires, is_size)
-
-
-def _text(table: Mapping[str, Any], key: str, where: str) -> str:
-    value = table.get(key, "")
-    if not isinstance(value, str) or not value.strip():
-        raise ConfigurationError(f"{where}: {key} is {value!r}; write a text")
-    return value
 
 
 def _up_to(value: object, gauge: str, where: str) -> int:

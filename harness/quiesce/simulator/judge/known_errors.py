@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import Frame
+from quiesce.model.known_tables import expiry_in, known_tables, refuse_other_keys, text_in
 
 _KEYS: Final = ("function", "line", "code", "reason", "expires")
 
@@ -50,34 +50,20 @@ def _is_at(frame: Frame, line: str) -> bool:
 def read_known_errors(path: Path) -> tuple[KnownError, ...]:
     """Return the entries of a file. Raises :class:`ConfigurationError` with one line for what makes no sense."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = known_tables(path, "error")
+        return tuple(_entry(table, f"entry {number}") for number, table in enumerate(tables, 1))
     except OSError as error:
         raise ConfigurationError(f"{path}: it can't be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: it is not TOML: {error}") from None
-    tables = document.pop("error", [])
-    if document or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        named = next(iter(document), "error")
-        raise ConfigurationError(f"{path}: '{named}' is not expected; write one table [[error]] for each known error")
-    return tuple(_entry(table, f"{path}: entry {number}") for number, table in enumerate(tables, 1))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
 
 
 def _entry(table: Mapping[str, Any], where: str) -> KnownError:
-    if unknown := next((key for key in table if key not in _KEYS), ""):
-        raise ConfigurationError(f"{where}: there is no '{unknown}'; write {', '.join(_KEYS)}")
-    function, reason = _text(table, "function", where), _text(table, "reason", where)
+    refuse_other_keys(table, _KEYS, where)
+    function, reason = text_in(table, "function", where), text_in(table, "reason", where)
     where = f"{where} ({function})"
-    line = _text(table, "line", where) if "line" in table else ""
-    code, expires = table.get("code"), table.get("expires")
+    line = text_in(table, "line", where) if "line" in table else ""
+    code, expires = table.get("code"), expiry_in(table, where)
     if code is not None and (not isinstance(code, int) or isinstance(code, bool)):
         raise ConfigurationError(f"{where}: code is {code!r}; write the number of an error, such as 907")
-    if expires is not None and (not isinstance(expires, date) or isinstance(expires, datetime)):
-        raise ConfigurationError(f"{where}: expires is {expires!r}; write a date without quotes, such as 2027-01-31")
     return KnownError(function, line, code, reason, expires)
-
-
-def _text(table: Mapping[str, Any], key: str, where: str) -> str:
-    value = table.get(key, "")
-    if not isinstance(value, str) or not value.strip():
-        raise ConfigurationError(f"{where}: {key} is {value!r}; write a text")
-    return value
