@@ -25,7 +25,7 @@ from quiesce.simulator.kernels.ptx.operands import (
 from quiesce.simulator.kernels.translation.control_flow import Flow
 from quiesce.simulator.kernels.translation.data_flow import Liveness, effects_of, is_certainly_used, written_operands
 from quiesce.simulator.kernels.translation.emitter import Emitter, Suspension, WarpOperands
-from quiesce.simulator.kernels.translation.instructions.table import handler_of
+from quiesce.simulator.kernels.translation.instructions.table import translate_instruction
 from quiesce.simulator.kernels.translation.llvm_code import (
     BLOCK_THREADS_MAX,
     FRAME,
@@ -38,7 +38,6 @@ from quiesce.simulator.kernels.translation.llvm_code import (
     VALUE,
     Code,
 )
-from quiesce.simulator.kernels.translation.pointers import pointer_keeper
 
 _PURE: Final = frozenset(
     [
@@ -208,9 +207,7 @@ class Frames:
         """Compute those registers that are in no array."""
         for instruction in self.recomputed.instructions(each for each in registers if each in self.recomputed):
             e.instruction = instruction
-            keep = pointer_keeper(e, instruction)
-            handler_of(instruction)(e, instruction)
-            keep()
+            translate_instruction(e, instruction)
 
 
 def type_of(register: Register) -> str:

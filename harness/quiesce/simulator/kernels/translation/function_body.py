@@ -14,7 +14,7 @@ from quiesce.simulator.kernels.translation.emitter import Around, Emitter, Suspe
 from quiesce.simulator.kernels.translation.inlining import may_call_itself
 from quiesce.simulator.kernels.translation.instructions.forms import require
 from quiesce.simulator.kernels.translation.instructions.synchronisation import YIELD
-from quiesce.simulator.kernels.translation.instructions.table import handler_of
+from quiesce.simulator.kernels.translation.instructions.table import translate_instruction
 from quiesce.simulator.kernels.translation.llvm_code import (
     BLOCK,
     EXITED,
@@ -25,7 +25,7 @@ from quiesce.simulator.kernels.translation.llvm_code import (
     LoopShape,
     Shape,
 )
-from quiesce.simulator.kernels.translation.pointers import find_pointers, pointer_keeper
+from quiesce.simulator.kernels.translation.pointers import find_pointers
 from quiesce.simulator.kernels.translation.program import LOCAL_BYTES_MAX, Program
 
 _U32 = TYPES["u32"]
@@ -61,17 +61,12 @@ def _translate(e: Emitter, flow: Flow, i: Instruction, number: int) -> bool:
     if i.opcode in ENDS:
         _end(e, flow, i, number)
         return True
-    handler = handler_of(i)
     if i.guard is None:
-        keep = pointer_keeper(e, i)
-        handler(e, i)
-        keep()
+        translate_instruction(e, i)
         return False
     skipped = e.new_label()
     _enter_guarded(e, i, skipped)
-    keep = pointer_keeper(e, i)
-    handler(e, i)
-    keep()
+    translate_instruction(e, i)
     e.emit(f"br label %{skipped}")
     e.place(skipped)
     return False

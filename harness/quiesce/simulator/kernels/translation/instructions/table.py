@@ -20,6 +20,7 @@ from quiesce.simulator.kernels.translation.instructions.matrices import MATRICES
 from quiesce.simulator.kernels.translation.instructions.memory import MEMORY
 from quiesce.simulator.kernels.translation.instructions.synchronisation import SYNCHRONISATION
 from quiesce.simulator.kernels.translation.instructions.textures import SURFACES, TEXTURES
+from quiesce.simulator.kernels.translation.pointers import pointer_keeper
 
 _MISCELLANEOUS: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#miscellaneous-instructions")
 
@@ -46,6 +47,13 @@ def handler_of(instruction: Instruction) -> Handler:
     if found is None:
         raise not_executed(instruction)
     return found
+
+
+def translate_instruction(e: Emitter, i: Instruction) -> None:
+    """Write an instruction, whatever its guard is, and keep the pointer of an address that it makes."""
+    keep = pointer_keeper(e, i)
+    handler_of(i)(e, i)
+    keep()
 
 
 def _kind(instruction: Instruction) -> str:
