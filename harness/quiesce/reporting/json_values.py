@@ -28,6 +28,8 @@ OPTIONAL: Final[Mapping[type, frozenset[str]]] = {
     Result: frozenset({"attempt", "must_conclude", "caught", "rounds", "not_checked", "timeline", "program"}),
 }
 """Fields that are written only if they differ from their default."""
+UNWRITTEN: Final[Mapping[type, frozenset[str]]] = {Finding: frozenset({"failed_call"})}
+"""Fields that no report has: the facts behind a text that it does have."""
 
 
 class RecordError(ValueError):
@@ -139,7 +141,8 @@ def _codec(hint: Any) -> Codec:
 
 def _codec_of_class(kind: type) -> Codec:
     hints, optional = get_type_hints(kind), OPTIONAL.get(kind, frozenset())
-    parts = [(each.name, f"'{each.name}'", *_codec(hints[each.name])) for each in fields(kind)]
+    written = [each.name for each in fields(kind) if each.name not in UNWRITTEN.get(kind, frozenset())]
+    parts = [(name, f"'{name}'", *_codec(hints[name])) for name in written]
     defaults = {each.name: each.default for each in fields(kind) if each.name in optional}
     sound = _sound if kind in (RoundReadings, Quotation, MemoryHistory) else _same
 
