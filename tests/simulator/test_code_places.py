@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from quiesce.simulator.runtime import stacks
-from quiesce.simulator.runtime.stacks import TOOLS, CodePlaces, Symbols
+from quiesce.simulator.runtime.elf_reading import Symbols
+from quiesce.simulator.runtime.stacks import TOOLS, CodePlaces
 
 CPP = """
 #include <cstdlib>

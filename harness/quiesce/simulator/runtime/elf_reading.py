@@ -3,14 +3,16 @@
 The layout is that of the System V ABI ("gABI", generic and AMD64 supplement) and, for versions and ``DT_GNU_HASH``, of
 the Linux Standard Base. Section headers are a hint only: the loader does without them, and so does this. A file is
 mapped, never read as a whole, because a vendor's library can have a gigabyte. Whatever is in it, a reader either
-answers or raises :class:`quiesce.errors.UnreadableObject`, and takes time in proportion to the file's size.
+answers or raises :class:`UnreadableObject`, and takes time in proportion to the file's size.
 
-Also finds the file that the loader would open for a needed library, in the order of ld.so(8). The system's own folders
-are known from the loader's cache, whose format is glibc's (``sysdeps/generic/dl-cache.h``).
+``Symbols`` knows the functions of a file by their places, for call stacks. The end finds the file that the loader would
+open for a needed library, in the order of ld.so(8). The system's own folders are known from the loader's cache, whose
+format is glibc's (``sysdeps/generic/dl-cache.h``).
 """
 
 from __future__ import annotations
 
+import bisect
 import enum
 import mmap
 import os
@@ -24,11 +26,11 @@ from typing import Final, NamedTuple
 
 from quiesce.model.errors import UnreadableObject
 
-FILE_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
-SEGMENT: Final = struct.Struct("<IIQQQQQQ")
-SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+_FILE_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _DYNAMIC: Final = struct.Struct("<qQ")
-SYMBOL: Final = struct.Struct("<IBBHQQ")
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
 _VERSION_NEEDED: Final = struct.Struct("<HHIII")
 _VERSION_WANTED: Final = struct.Struct("<IHHII")
 _VERSION_DEFINED: Final = struct.Struct("<HHHHIII")
@@ -36,9 +38,11 @@ _VERSION_DEFINED: Final = struct.Struct("<HHHHIII")
 _MACHINE_X86_64: Final = 62
 _KIND_EXECUTABLE: Final = 2
 _KIND_SHARED: Final = 3
-SEGMENT_LOAD: Final = 1
+_SEGMENT_LOAD: Final = 1
 _SEGMENT_DYNAMIC: Final = 2
-SECTION_DYNAMIC_SYMBOLS: Final = 11
+_SECTION_SYMBOLS: Final = 2
+_SECTION_DYNAMIC_SYMBOLS: Final = 11
+_FUNCTIONS: Final = (2, 10)  # and those that are resolved when the program is loaded
 _BINDING_LOCAL: Final = 0
 _BINDING_WEAK: Final = 2
 _VERSION_INDEX: Final = 0x7FFF  # the other bit hides a version from references that name none
@@ -182,7 +186,7 @@ class _Image:
     def _file_header(self) -> tuple[int, ...]:
         if self._content[:4] != b"\x7fELF":
             raise self._wrong("it does not begin as ELF files do")
-        header = FILE_HEADER.unpack(self._at(0, FILE_HEADER.size, "the file header"))
+        header = _FILE_HEADER.unpack(self._at(0, _FILE_HEADER.size, "the file header"))
         if header[0][4:6] != b"\x02\x01" or header[2] != _MACHINE_X86_64:
             raise self._wrong("it is not for x86-64")
         if header[1] not in (_KIND_EXECUTABLE, _KIND_SHARED):
@@ -190,11 +194,11 @@ class _Image:
         return header
 
     def _read_segments(self, offset: int, entry_bytes: int, count: int) -> None:
-        if count and entry_bytes != SEGMENT.size:
-            raise self._wrong(f"its program headers have {entry_bytes} bytes each instead of {SEGMENT.size}")
-        table = self._at(offset, count * SEGMENT.size, "the table of program headers")
-        for kind, _, start, address, _, size_bytes, _, _ in SEGMENT.iter_unpack(table):
-            if kind == SEGMENT_LOAD:
+        if count and entry_bytes != _SEGMENT.size:
+            raise self._wrong(f"its program headers have {entry_bytes} bytes each instead of {_SEGMENT.size}")
+        table = self._at(offset, count * _SEGMENT.size, "the table of program headers")
+        for kind, _, start, address, _, size_bytes, _, _ in _SEGMENT.iter_unpack(table):
+            if kind == _SEGMENT_LOAD:
                 self._loaded.append(_Loaded(address, start, size_bytes))
             elif kind == _SEGMENT_DYNAMIC and not self._entries:
                 entries = self._at(start, size_bytes - size_bytes % _DYNAMIC.size, "the dynamic section")
@@ -236,9 +240,9 @@ class _Image:
     def symbols(self, defined: bool | None = None) -> Iterator[Symbol]:
         """Yield the global and weak symbols; `defined` leaves only those that are, or are not."""
         table = self._symbol_table()
-        versions = self._versions(len(table) // SYMBOL.size)
+        versions = self._versions(len(table) // _SYMBOL.size)
         wanted, offered = self._versions_wanted(), self._versions_defined()
-        for index, (name, info, _, section, _, size_bytes) in enumerate(SYMBOL.iter_unpack(table)):
+        for index, (name, info, _, section, _, size_bytes) in enumerate(_SYMBOL.iter_unpack(table)):
             binding = info >> 4
             if binding == _BINDING_LOCAL or (defined is not None and defined != (section != 0)):
                 continue
@@ -248,17 +252,17 @@ class _Image:
             yield Symbol(self._name(name), info & 15, section != 0, weak, size_bytes, version, file)
 
     def defined_names(self) -> Iterator[str]:
-        for name, info, _, section, _, _ in SYMBOL.iter_unpack(self._symbol_table()):
+        for name, info, _, section, _, _ in _SYMBOL.iter_unpack(self._symbol_table()):
             if section and info >> 4 != _BINDING_LOCAL:
                 yield self._name(name)
 
     def _symbol_table(self) -> bytes:
         if Tag.SYMTAB not in self._tags:
             return b""
-        if self._tags.get(Tag.SYMENT, SYMBOL.size) != SYMBOL.size:
-            raise self._wrong(f"its symbols have {self._tags[Tag.SYMENT]} bytes each instead of {SYMBOL.size}")
+        if self._tags.get(Tag.SYMENT, _SYMBOL.size) != _SYMBOL.size:
+            raise self._wrong(f"its symbols have {self._tags[Tag.SYMENT]} bytes each instead of {_SYMBOL.size}")
         offset = self._offset(self._tags[Tag.SYMTAB], "the table of symbols")
-        return self._at(offset, self._symbol_count() * SYMBOL.size, "the table of symbols")
+        return self._at(offset, self._symbol_count() * _SYMBOL.size, "the table of symbols")
 
     def _symbol_count(self) -> int:
         """Count the symbols: nothing states it but a hash table, or the section header where there is one."""
@@ -270,12 +274,12 @@ class _Image:
 
     def _symbol_count_of_section(self) -> int | None:
         offset, entry_bytes, count = self._section_headers
-        size_bytes = count * SECTION.size
-        if entry_bytes != SECTION.size or offset + size_bytes > self._size_bytes:
+        size_bytes = count * _SECTION.size
+        if entry_bytes != _SECTION.size or offset + size_bytes > self._size_bytes:
             return None
-        for section in SECTION.iter_unpack(self._content[offset : offset + size_bytes]):
-            if section[1] == SECTION_DYNAMIC_SYMBOLS and section[3] == self._tags[Tag.SYMTAB]:
-                return int(section[5]) // SYMBOL.size
+        for section in _SECTION.iter_unpack(self._content[offset : offset + size_bytes]):
+            if section[1] == _SECTION_DYNAMIC_SYMBOLS and section[3] == self._tags[Tag.SYMTAB]:
+                return int(section[5]) // _SYMBOL.size
         return None
 
     def _symbol_count_of_gnu_hash(self) -> int:
@@ -335,6 +339,78 @@ class _Image:
                 (name,) = struct.unpack("<I", self._at(offset + first, 4, "a table of versions"))
                 defined[number & _VERSION_INDEX] = self._name(name)
         return defined
+
+
+class _Function(NamedTuple):
+    start: int
+    end: int
+    name: str
+
+
+class Symbols:
+    """The functions of one file, local ones as well; none of a file that changed, went away or was never one.
+
+    They are read through the section headers, for the loader's own tables know no local functions. Where a file was
+    stripped, the dynamic symbols are what is left.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._segments: list[tuple[int, int, int]] = []
+        self._functions: list[_Function] = []
+        try:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                self._segments = list(_segments(content))
+                self._functions = sorted(_functions(content))
+        except (OSError, struct.error, IndexError, ValueError):
+            return
+
+    def address(self, offset: int) -> int | None:
+        """Return the address that the file itself gives the byte at ``offset``, or None where none is loaded there."""
+        for start, size, address in self._segments:
+            if start <= offset < start + size:
+                return offset - start + address
+        return None
+
+    def name(self, offset: int) -> str | None:
+        """Return the name of the function that has the byte at ``offset`` of the file, or None."""
+        address = self.address(offset)
+        return None if address is None else self._name_at(address)
+
+    def _name_at(self, address: int) -> str | None:
+        place = bisect.bisect_right(self._functions, address, key=lambda each: each.start)
+        # a shorter function may begin inside a longer one, such as an alias of its second half
+        for function in reversed(self._functions[max(0, place - 8) : place]):
+            if address < function.end:
+                return function.name
+        return None
+
+
+def _segments(content: mmap.mmap) -> Iterator[tuple[int, int, int]]:
+    fields = _FILE_HEADER.unpack_from(content)
+    if fields[0][:5] != b"\x7fELF\x02":
+        raise ValueError("no ELF file of 64 bits")
+    for number in range(fields[10]):
+        kind, _, offset, address, _, size, _, _ = _SEGMENT.unpack_from(content, fields[5] + number * _SEGMENT.size)
+        if kind == _SEGMENT_LOAD:
+            yield offset, size, address
+
+
+def _functions(content: mmap.mmap) -> Iterator[_Function]:
+    fields = _FILE_HEADER.unpack_from(content)
+    sections = [_SECTION.unpack_from(content, fields[6] + number * _SECTION.size) for number in range(fields[12])]
+    for kind in (_SECTION_SYMBOLS, _SECTION_DYNAMIC_SYMBOLS):
+        for section in sections:
+            if section[1] == kind:
+                names = sections[section[6]][4]
+                yield from _functions_in(content[section[4] : section[4] + section[5]], content, names)
+
+
+def _functions_in(table: bytes, content: mmap.mmap, names: int) -> Iterator[_Function]:
+    for name, information, _, section, address, size in _SYMBOL.iter_unpack(table[: len(table) // 24 * 24]):
+        if information & 15 in _FUNCTIONS and section and size:
+            start = names + name
+            end = content.find(b"\0", start)
+            yield _Function(address, address + size, content[start:end].decode("utf-8", "replace"))
 
 
 _CACHE: Final = Path("/etc/ld.so.cache")

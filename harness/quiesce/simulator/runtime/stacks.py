@@ -5,14 +5,11 @@ log has addresses, and says which file was mapped there.
 
 ``llvm-symbolizer``, else ``addr2line``, names functions, files and lines. Both read debug information, also where it
 lies in a file of its own, tell inlined functions apart and demangle the names of C++ and Rust; they are asked once for
-all addresses of a file, when a report is made. Where neither is installed, the files' own symbols give the names, read
-through the section headers, for the loader's own tables know no local functions. Where a file was stripped, the dynamic
-symbols are what is left; one that changed, went away or was never one has no symbols.
+all addresses of a file, when a report is made. Where neither is installed, the files' own symbols give the names.
 """
 
 from __future__ import annotations
 
-import bisect
 import ctypes
 import mmap
 import os
@@ -27,93 +24,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from quiesce.model.errors import QuiesceError
 from quiesce.model.findings import Frame
 from quiesce.simulator.runtime.build import LIBRARY_NAME
-from quiesce.simulator.runtime.elf_reading import (
-    FILE_HEADER,
-    SECTION,
-    SECTION_DYNAMIC_SYMBOLS,
-    SEGMENT,
-    SEGMENT_LOAD,
-    SYMBOL,
-)
 from quiesce.simulator.runtime.record_log import LOG_BYTES, RecordLog, log_in_file, log_in_process
 from quiesce.simulator.runtime.run_folder import refusing_damage
 
-_SECTION_SYMBOLS: Final = 2
-_FUNCTIONS: Final = (2, 10)  # and those that are resolved when the program is loaded
-
-
-class _Function(NamedTuple):
-    start: int
-    end: int
-    name: str
-
-
-class Symbols:
-    """The functions of one file."""
-
-    def __init__(self, path: Path) -> None:
-        self._segments: list[tuple[int, int, int]] = []
-        self._functions: list[_Function] = []
-        try:
-            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                self._segments = list(_segments(content))
-                self._functions = sorted(_functions(content))
-        except (OSError, struct.error, IndexError, ValueError):
-            return
-
-    def address(self, offset: int) -> int | None:
-        """Return the address that the file itself gives the byte at ``offset``, or None where none is loaded there."""
-        for start, size, address in self._segments:
-            if start <= offset < start + size:
-                return offset - start + address
-        return None
-
-    def name(self, offset: int) -> str | None:
-        """Return the name of the function that has the byte at ``offset`` of the file, or None."""
-        address = self.address(offset)
-        return None if address is None else self._name_at(address)
-
-    def _name_at(self, address: int) -> str | None:
-        place = bisect.bisect_right(self._functions, address, key=lambda each: each.start)
-        # a shorter function may begin inside a longer one, such as an alias of its second half
-        for function in reversed(self._functions[max(0, place - 8) : place]):
-            if address < function.end:
-                return function.name
-        return None
-
-
-def _segments(content: mmap.mmap) -> Iterator[tuple[int, int, int]]:
-    fields = FILE_HEADER.unpack_from(content)
-    if fields[0][:5] != b"\x7fELF\x02":
-        raise ValueError("no ELF file of 64 bits")
-    for number in range(fields[10]):
-        kind, _, offset, address, _, size, _, _ = SEGMENT.unpack_from(content, fields[5] + number * SEGMENT.size)
-        if kind == SEGMENT_LOAD:
-            yield offset, size, address
-
-
-def _functions(content: mmap.mmap) -> Iterator[_Function]:
-    fields = FILE_HEADER.unpack_from(content)
-    sections = [SECTION.unpack_from(content, fields[6] + number * SECTION.size) for number in range(fields[12])]
-    for kind in (_SECTION_SYMBOLS, SECTION_DYNAMIC_SYMBOLS):
-        for section in sections:
-            if section[1] == kind:
-                names = sections[section[6]][4]
-                yield from _functions_in(content[section[4] : section[4] + section[5]], content, names)
-
-
-def _functions_in(table: bytes, content: mmap.mmap, names: int) -> Iterator[_Function]:
-    for name, information, _, section, address, size in SYMBOL.iter_unpack(table[: len(table) // 24 * 24]):
-        if information & 15 in _FUNCTIONS and section and size:
-            start = names + name
-            end = content.find(b"\0", start)
-            yield _Function(address, address + size, content[start:end].decode("utf-8", "replace"))
-
+if TYPE_CHECKING:
+    from quiesce.simulator.runtime.elf_reading import Symbols
 
 TOOLS: Final = {
     "llvm-symbolizer": ("--output-style=GNU", "-a", "-f", "-i", "-C", "--obj={}"),
@@ -168,6 +88,8 @@ class CodePlaces:
             self._found[module, offset] = tuple(_frames(module, offset, places, symbols.name(offset) or ""))
 
     def _symbols_of(self, module: str) -> Symbols:
+        from quiesce.simulator.runtime.elf_reading import Symbols  # few runs name native code
+
         if module not in self._symbols:
             self._symbols[module] = Symbols(Path(module))
         return self._symbols[module]
