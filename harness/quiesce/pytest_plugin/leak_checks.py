@@ -8,7 +8,6 @@ failures sees an ordinary test.
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -46,14 +45,11 @@ from quiesce.pytest_plugin.leak_results import (
     verdict_of,
     warn_of,
 )
-from quiesce.pytest_plugin.leak_rounds import FirstRun, ForkedChildren, TestRounds, release_frames
+from quiesce.pytest_plugin.leak_rounds import FirstRun, ForkedChildren, KernelFaults, TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest
 from quiesce.pytest_plugin.neighbours import failed_subtests
 from quiesce.reporting.leak_checks import leak_in_short
 from quiesce.reporting.text import clean_line
-from quiesce.simulator.runtime.kernel_logs import read_accesses
-from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
-from quiesce.simulator.runtime.own_machine import own_ledger
 
 
 def asks_for_leak_check(item: pytest.Item) -> bool:
@@ -111,37 +107,6 @@ def _telling(item: pytest.Item) -> pytest.Mark | None:
 
 def _source(item: pytest.Item) -> str:
     return f"{item.nodeid}: the marker '{LEAK_MARKER}'"
-
-
-class KernelFaults:
-    """Says which accesses were wrong since a moment. Without a wrong access this reads no ledger."""
-
-    def __init__(self) -> None:
-        text = os.environ.get(SETTINGS_VARIABLE, "")
-        settings = dict(word.partition("=")[::2] for word in text.split(";"))
-        self._folder = Path(settings["folder"]) if settings.get("checks") == "1" else None
-        self._told: list[int] = []
-
-    def begin(self) -> None:
-        """Begin at this moment."""
-        self._told = self._counts()
-
-    def findings(self) -> tuple[Finding, ...]:
-        """Return the accesses that were wrong since the beginning."""
-        if self._folder is None or self._counts() == self._told:
-            return ()
-        from quiesce.simulator.judge.watching import RemoteWatch  # all of the oracle: long to load, rarely needed
-
-        watch = RemoteWatch(own_ledger(self._folder))
-        try:
-            return watch.wrong_accesses(self._told).findings
-        finally:
-            watch.close()
-
-    def _counts(self) -> list[int]:
-        if self._folder is None or not any(self._folder.glob(f"{os.getpid()}*.accesses")):
-            return []
-        return [access.count for access in read_accesses(own_ledger(self._folder))]
 
 
 RUNNERS: Final = ("_pytest", "pluggy", "hypothesis", "xdist", "execnet", "coverage", "memray")

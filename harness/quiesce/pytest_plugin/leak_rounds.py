@@ -16,12 +16,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
 
 from quiesce.leaks.judgement import Outcome
 from quiesce.leaks.system_calls import SystemCalls
+from quiesce.model.findings import Finding
 from quiesce.pytest_plugin.keys import LEAK_TEST
 from quiesce.pytest_plugin.neighbours import (
     allow_repetition,
@@ -32,6 +34,9 @@ from quiesce.pytest_plugin.neighbours import (
     repeatable,
     unreported,
 )
+from quiesce.simulator.runtime.kernel_logs import read_accesses
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
+from quiesce.simulator.runtime.own_machine import own_ledger
 
 _PHASES: Final = {"setup": "setup", "call": "runtest", "teardown": "teardown"}
 """The method of an item that pytest calls in each phase."""
@@ -247,3 +252,34 @@ def _end(error: BaseException | None) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(status)
+
+
+class KernelFaults:
+    """Says which accesses were wrong since a moment. Without a wrong access this reads no ledger."""
+
+    def __init__(self) -> None:
+        text = os.environ.get(SETTINGS_VARIABLE, "")
+        settings = dict(word.partition("=")[::2] for word in text.split(";"))
+        self._folder = Path(settings["folder"]) if settings.get("checks") == "1" else None
+        self._told: list[int] = []
+
+    def begin(self) -> None:
+        """Begin at this moment."""
+        self._told = self._counts()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the accesses that were wrong since the beginning."""
+        if self._folder is None or self._counts() == self._told:
+            return ()
+        from quiesce.simulator.judge.watching import RemoteWatch  # all of the oracle: long to load, rarely needed
+
+        watch = RemoteWatch(own_ledger(self._folder))
+        try:
+            return watch.wrong_accesses(self._told).findings
+        finally:
+            watch.close()
+
+    def _counts(self) -> list[int]:
+        if self._folder is None or not any(self._folder.glob(f"{os.getpid()}*.accesses")):
+            return []
+        return [access.count for access in read_accesses(own_ledger(self._folder))]

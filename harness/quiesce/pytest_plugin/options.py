@@ -253,10 +253,10 @@ def read_leak_settings(config: pytest.Config) -> LeakSettings:
         if value is not None:
             given.append((key, str(value), option))
             continue
-        value = _leak_ini(config, ini, example)
+        value = _ini(config, ini, example)
         if value is not None:
             given.append((key, str(value), f"ini key {ini}"))
-    strict = config.getoption("--quiesce-strict") or _leak_ini(config, "quiesce_strict", "true or false")
+    strict = config.getoption("--quiesce-strict") or _ini(config, "quiesce_strict", "true or false")
     writes = bool(config.getoption("--quiesce-leak-write-baseline"))
     settings = LeakSettings(tuple(given), _checks_all(config), bool(strict), _baseline(config, writes), writes)
     if given:
@@ -270,7 +270,7 @@ def _baseline(config: pytest.Config, writes: bool) -> tuple[Path, str] | None:
     given = config.getoption(option)
     folder, source = config.invocation_params.dir, option
     if given is None:
-        given = _leak_ini(config, ini, example)
+        given = _ini(config, ini, example)
         folder, source = (config.inipath or config.rootpath / "_").parent, f"ini key {ini}"
     if given is None:
         if writes:
@@ -284,17 +284,10 @@ def _baseline(config: pytest.Config, writes: bool) -> tuple[Path, str] | None:
 def _checks_all(config: pytest.Config) -> bool:
     if config.getoption("--quiesce-leak"):
         return True
-    value = _leak_ini(config, "quiesce_leak", f"{_MARKED} or {_ALL}")
+    value = _ini(config, "quiesce_leak", f"{_MARKED} or {_ALL}")
     if value not in (None, _ALL, _MARKED):
         raise pytest.UsageError(f"ini key quiesce_leak: '{value}' is not a choice; write {_MARKED} or {_ALL}")
     return value == _ALL
-
-
-def _leak_ini(config: pytest.Config, key: str, example: str) -> object:
-    try:
-        return config.getini(key)
-    except (TypeError, ValueError, pytest.UsageError) as error:
-        raise pytest.UsageError(f"ini key '{key}' cannot be read: {error}; write {key} = {example}") from None
 
 
 PREFIX: Final = "quiesce_"

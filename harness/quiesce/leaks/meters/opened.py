@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import FrameType
 from typing import Any, Final
 
@@ -20,15 +22,52 @@ OPEN: Final = Quantity(DESCRIPTORS, "open file descriptors", "descriptors")
 
 SHOWN: Final = 5
 
+ENDING_STEPS: Final = 10
+ENDING_SECONDS: Final = 0.001
 
-class DescriptorMeter(BaseMeter):
+
+class OpenedMeter(BaseMeter):
+    """Counts things that can be told apart: those that are not among the known ones are what was opened since."""
+
+    unseen = ""
+    """What is said where none of them is seen."""
+
+    def __init__(self) -> None:
+        self._known: frozenset[object] = frozenset()
+        self._count = 0
+
+    def rest(self) -> None:
+        """Forget which are known."""
+        self._known = frozenset()
+
+    def origin(self, quantity: Quantity) -> str:
+        """Say what the first new one is."""
+        return next(self._new(), self.unseen)
+
+    def evidence(self, quantity: Quantity) -> str:
+        """Say what the new ones are."""
+        return "\n".join(islice(self._new(), SHOWN))
+
+    @abstractmethod
+    def _new(self) -> Iterator[str]:
+        """Yield a line about each new one."""
+
+    def _give_time_to_end(self, alive: Callable[[], int]) -> None:
+        """Give those that are just ending a moment."""
+        for _ in range(ENDING_STEPS):
+            if alive() <= self._count:
+                return
+            SystemCalls.sleep(ENDING_SECONDS)
+
+
+class DescriptorMeter(OpenedMeter):
     """Counts the entries of the folder in which Linux and macOS list a process's descriptors."""
 
     family = DESCRIPTORS
 
     def __init__(self, folders: tuple[str, ...] = ("/proc/self/fd", "/dev/fd")) -> None:
+        super().__init__()
         self._folder = next((name for name in folders if SystemCalls.is_folder(name)), "")
-        self._known: frozenset[str] = frozenset()
         self._listed: list[str] = []
         self._present: frozenset[tuple[int, int, int]] = frozenset()
 
@@ -53,25 +92,15 @@ class DescriptorMeter(BaseMeter):
 
     def rest(self) -> None:
         """Forget them."""
-        self._known = frozenset()
+        super().rest()
         self._listed, self._present = [], frozenset()
 
-    def origin(self, quantity: Quantity) -> str:
-        """Say what the first new one is open on."""
-        return next(iter(self._opened()), "")
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Say what the new ones are open on."""
-        return "\n".join(self._opened()[:SHOWN])
-
-    def _opened(self) -> list[str]:
-        found = []
+    def _new(self) -> Iterator[str]:
         for name in sorted(set(SystemCalls.list_folder(self._folder)) - self._known, key=int):
             try:
-                found.append(f"descriptor {name} on {SystemCalls.read_link(f'{self._folder}/{name}')}")
+                yield f"descriptor {name} on {SystemCalls.read_link(f'{self._folder}/{name}')}"
             except OSError:
                 continue  # the listing's own, closed by now
-        return found
 
 
 def _identities(names: Iterable[str]) -> Iterator[tuple[int, int, int]]:
@@ -84,26 +113,23 @@ def _identities(names: Iterable[str]) -> Iterator[tuple[int, int, int]]:
 
 
 ALIVE: Final = Quantity(THREADS, "threads", "threads")
-ENDING_STEPS: Final = 10
-ENDING_SECONDS: Final = 0.001
+
+_THREADING: Final = threading.__file__
 
 
-class ThreadMeter(BaseMeter):
+class ThreadMeter(OpenedMeter):
     """Counts the threads that the system lists, those of native libraries among them; elsewhere those Python knows."""
 
     family = THREADS
+    unseen = "native code"
 
     def __init__(self, folder: str = "/proc/self/task") -> None:
+        super().__init__()
         self._folder = folder if SystemCalls.is_folder(folder) else ""
-        self._count = 0
-        self._known: frozenset[int | None] = frozenset()
 
     def settle(self) -> None:
         """Give threads that are just ending a moment: a joined thread's last steps are the system's."""
-        for _ in range(ENDING_STEPS):
-            if self._alive() <= self._count:
-                return
-            SystemCalls.sleep(ENDING_SECONDS)
+        self._give_time_to_end(self._alive)
 
     def read(self) -> Mapping[Quantity, int]:
         """Count."""
@@ -123,21 +149,8 @@ class ThreadMeter(BaseMeter):
         """Remember which are alive."""
         self._known = frozenset(thread.ident for thread in threading.enumerate())
 
-    def rest(self) -> None:
-        """Forget them."""
-        self._known = frozenset()
-
-    def origin(self, quantity: Quantity) -> str:
-        """Name the first new thread and what it runs."""
-        return next(iter(self._started()), "native code")
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Name the new threads."""
-        return "\n".join(self._started()[:SHOWN])
-
-    def _started(self) -> list[str]:
+    def _new(self) -> Iterator[str]:
         frames = sys._current_frames()
-        lines = []
         for thread in threading.enumerate():
             if thread.ident in self._known:
                 continue
@@ -145,11 +158,7 @@ class ThreadMeter(BaseMeter):
             while frame is not None and frame.f_code.co_filename == _THREADING:
                 frame = frame.f_back
             where = f" in {frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
-            lines.append(f"thread '{thread.name}'{where}")
-        return lines
-
-
-_THREADING: Final = threading.__file__
+            yield f"thread '{thread.name}'{where}"
 
 
 PENDING: Final = Quantity(TASKS, "asyncio tasks", "tasks")
@@ -164,14 +173,14 @@ TRIES: Final = 100
 """Another thread may make or end tasks while they are counted; asyncio itself tries again as well."""
 
 
-class TaskMeter(BaseMeter):
+class TaskMeter(OpenedMeter):
     """Counts them. A program that does not use asyncio has none: it is not imported."""
 
     family = TASKS
 
     def __init__(self, owners: Owners) -> None:
+        super().__init__()
         self._owners = owners
-        self._known: frozenset[int] = frozenset()
 
     @classmethod
     def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
@@ -194,19 +203,7 @@ class TaskMeter(BaseMeter):
         """Remember which there are."""
         self._known = frozenset(map(id, _pending()))
 
-    def rest(self) -> None:
-        """Forget them."""
-        self._known = frozenset()
-
-    def origin(self, quantity: Quantity) -> str:
-        """Say what the first new one runs."""
-        return next(self._started(), "")
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Say what the new ones run."""
-        return "\n".join([line for line, _ in zip(self._started(), range(SHOWN), strict=False)])
-
-    def _started(self) -> Iterator[str]:
+    def _new(self) -> Iterator[str]:
         for task in sorted(_pending(), key=lambda each: (len(each.get_name()), each.get_name())):
             if id(task) not in self._known:
                 made = self._made_at(task)
@@ -264,16 +261,15 @@ ENDED: Final = "Z"
 """The state of a child that has ended and was not waited for (proc(5))."""
 
 
-class ProcessMeter(BaseMeter):
+class ProcessMeter(OpenedMeter):
     """Counts the processes whose parent this one is. It looks through those of the system only if there are any."""
 
     family = PROCESSES
 
     def __init__(self, folder: str = "/proc") -> None:
+        super().__init__()
         self._folder = folder
         self._lists = sys.platform == "linux" and SystemCalls.is_folder(folder)  # asked once: a list takes long
-        self._count = 0
-        self._known: frozenset[int] = frozenset()
 
     def absent(self) -> str:
         """Say so where the system does not list processes."""
@@ -284,10 +280,7 @@ class ProcessMeter(BaseMeter):
         subprocess = sys.modules.get("subprocess")
         if subprocess is not None:
             subprocess._cleanup()
-        for _ in range(ENDING_STEPS):
-            if len(self._children()) <= self._count:
-                return
-            SystemCalls.sleep(ENDING_SECONDS)
+        self._give_time_to_end(lambda: len(self._children()))
 
     def read(self) -> Mapping[Quantity, int]:
         """Count."""
@@ -302,19 +295,7 @@ class ProcessMeter(BaseMeter):
         """Remember which there are."""
         self._known = frozenset(self._children())
 
-    def rest(self) -> None:
-        """Forget them."""
-        self._known = frozenset()
-
-    def origin(self, quantity: Quantity) -> str:
-        """Say what the first new one is."""
-        return next(self._started(), "")
-
-    def evidence(self, quantity: Quantity) -> str:
-        """Say what the new ones are."""
-        return "\n".join([line for line, _ in zip(self._started(), range(SHOWN), strict=False)])
-
-    def _started(self) -> Iterator[str]:
+    def _new(self) -> Iterator[str]:
         for number, (name, state) in sorted(self._children().items()):
             if number not in self._known:
                 how = "has ended; nobody waited for it" if state == ENDED else "is still running"
