@@ -168,7 +168,7 @@ def test_modules_import_what_their_room_may(path: Path) -> None:
     assert not complaints, "\n".join(complaints)
 
 
-def _whole_graph() -> dict[str, set[str]]:
+def whole_graph() -> dict[str, set[str]]:
     """Return for each module the modules that it imports anywhere: in functions and for type checkers as well."""
     graph: dict[str, set[str]] = {f"quiesce.{_module_of(path)}".removesuffix("."): set() for path in MODULES}
     for path in MODULES:
@@ -199,7 +199,7 @@ def _reached(module: str, graph: Mapping[str, set[str]]) -> set[str]:
 
 
 def test_no_modules_import_each_other() -> None:
-    graph = _whole_graph()
+    graph = whole_graph()
     assert sum(map(len, graph.values())) > len(graph), "hardly any import was seen"
     assert circles_of(graph) == []
 

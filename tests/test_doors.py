@@ -1,4 +1,4 @@
-"""The doors: the modules that others than quiesce itself import, and the names that they have."""
+"""The doors: what users import, and what a slice of the package shows to the other slices."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Final
 
 import pytest
 from tests.documentation.pages import documents
+from tests.test_architecture import whole_graph
 
 import quiesce
 
@@ -129,3 +130,59 @@ def test_importing_quiesce_loads_next_to_nothing() -> None:
     code = "import sys, quiesce; print(*(name for name in sys.modules if name.partition('.')[0] == 'quiesce'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert len(done.stdout.split()) <= 3
+
+
+SHOWN: Final[dict[str, str]] = {
+    "allocators": "answers execution indexes lockstep",
+    "allocators.cases": "case catalogue expansion header lint parser slots wording writer",
+    "allocators.reference": "machine museum world",
+    "allocators.oracle": "clocks growth model oracle rules rules.answers rules.closing",
+    "allocators.generation": "campaign corpus coverage decoder running saving sequence shrinking strategies",
+    "allocators.sweep": "__init__ sweep",
+    "allocators.conformance": "__init__ run",
+    "allocators.recording": "",
+    "simulator": "",
+    "simulator.runtime": (
+        "build cache clients device_code failed_calls flavours kernel_compiler kernel_logs launch ledger loads "
+        "machine observed own_machine packages processes run_folder stacks vendor_libraries"
+    ),
+    "simulator.judge": (
+        "call_stacks conditions failed_calls known_errors leak_checkers.judgement leak_checkers.report memory_use "
+        "process program quoting tested unchecked watching"
+    ),
+    "simulator.kernels": "",
+    "leaks": (
+        "check explaining.left_files judgement known meters.contexts meters.driver_memory meters.ledger "
+        "meters.libraries meters.lists meters.memory meters.opened meters.own meters.peaks meters.variables "
+        "owners plan quantities readings stages.settling start system_calls"
+    ),
+    "reporting": (
+        "folder github glossary html leak_checks page.summary pytest_handover record result_lists terminal text"
+    ),
+    "backends": "command python_source reference registry",
+    "subjects": "catalogue manifest matrix row schedule",
+    "pytest_plugin": "",
+    "cli": "main",
+}
+"""The modules of each slice that other slices import. All its other modules are private to it.
+
+``model`` and ``files`` have no row: every slice may import all of them. The modules of ``allocators`` are those that
+no row below has.
+"""
+
+
+def _slice_of(module: str) -> str:
+    return max((each for each in SHOWN if f"{module}.".startswith(f"quiesce.{each}.")), key=len, default="")
+
+
+def test_slices_import_what_others_show_and_nothing_else() -> None:
+    used: dict[str, set[str]] = {each: set() for each in SHOWN}
+    for module, targets in whole_graph().items():
+        for target in targets if module != "quiesce" else ():
+            if (owner := _slice_of(target)) and owner != _slice_of(module):
+                used[owner].add(target.removeprefix(f"quiesce.{owner}").removeprefix(".") or "__init__")
+    shown = {each: set(names.split()) for each, names in SHOWN.items()}
+    private = {each: sorted(names - shown[each]) for each, names in used.items() if names - shown[each]}
+    assert private == {}, "these modules are private to their slices: import what SHOWN has, or add a module to it"
+    stale = {each: sorted(shown[each] - names) for each, names in used.items() if shown[each] - names}
+    assert stale == {}, "no other slice imports these modules: take them out of SHOWN"

@@ -12,9 +12,7 @@ from typing import Final, TypeAlias
 
 from quiesce.allocators.conformance.checks import ContractCheck, NotExercised
 from quiesce.allocators.lockstep import contract_finding, finding_of
-from quiesce.backends.command import CommandBackend
-from quiesce.backends.command.backend import CommandContext
-from quiesce.backends.command.wire import AGAIN, CLOSE, LINE_BYTES_MAX, shorten
+from quiesce.backends.command import AGAIN, CLOSE, LINE_BYTES_MAX, CommandBackend, CommandContext, shorten
 from quiesce.model.backend import Backend, BackendFault, Capability, DeviceProfile
 from quiesce.model.findings import Finding
 from quiesce.model.outcomes import Allocated, Done, Outcome, Rejected, Unsupported, describe
