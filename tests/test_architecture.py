@@ -37,9 +37,9 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends": _rooms(""),
     "backends.c_heap": _rooms("model"),
     "backends.host": _rooms("model backends.c_heap"),
-    "backends.gated_streams": _rooms("model"),
-    "backends.opencl": _rooms("model backends.gated_streams"),
-    "backends.cupy": _rooms("model backends.gated_streams"),
+    "backends.device_tables": _rooms("model"),
+    "backends.opencl": _rooms("model backends.device_tables"),
+    "backends.cupy": _rooms("model backends.device_tables"),
     "backends.command": _rooms("model allocators.cases"),
     "backends.reference": _rooms("model allocators.reference"),
     "backends.python_source": _rooms("model"),
@@ -90,6 +90,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
 }
 
 LAZY_THIRD_PARTY: Final = {
+    "backends.device_tables": _rooms("numpy"),
     "backends.opencl": _rooms("pyopencl numpy"),
     "backends.cupy": _rooms("cupy numpy"),
     "allocators.generation.corpus": _rooms("hypothesis"),

@@ -41,7 +41,7 @@ from quiesce.model.outcomes import (
 from quiesce.model.requests import SIZE_BYTES_MAX
 from quiesce.simulator.runtime.build import build_library, is_library_built
 from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.launch import MachineSettings
+from quiesce.simulator.runtime.launch import MachineSettings, device_options
 from quiesce.simulator.runtime.ledger import Thing
 from quiesce.simulator.runtime.machine import Machine, require_addresses
 from quiesce.simulator.runtime.observed import observations_of
@@ -372,23 +372,14 @@ class Simulator:
 
     def open(self, profile: DeviceProfile) -> Context:
         """Start a machine. Raises :class:`BackendUnavailable` where one is open already."""
-        options = {
-            "capacity": profile.capacity_bytes,
-            "pinned": profile.pinned_capacity_bytes,
-            "granularity": profile.granularity_bytes,
-            "devices": profile.devices,
-        }
         simulated = Simulated(profile.flavour, _VERSIONS[profile.flavour])
-        return SimulatedContext(Machine(MachineSettings(simulated, self.schedule, self.seed, options)))
+        return SimulatedContext(Machine(MachineSettings(simulated, self.schedule, self.seed, device_options(profile))))
 
 
-_CAPABILITIES: Final = frozenset(
+ALWAYS_DRIVEN: Final = frozenset(
     {
         Capability.MEMORY,
         Capability.CAPACITY,
-        Capability.FLAVOUR,
-        Capability.PINNED,
-        Capability.MANAGED,
         Capability.COPY,
         Capability.FILL,
         Capability.LAUNCH,
@@ -396,12 +387,18 @@ _CAPABILITIES: Final = frozenset(
         Capability.LEGACY_DEFAULT_STREAM,
         Capability.EVENTS,
         Capability.STALL,
-        Capability.CAPTURE,
-        Capability.DEVICES,
         Capability.ORDER_LEDGER,
         Capability.BACKING_LEDGER,
     }
 )
+"""What the runtime does for every allocator above it."""
+_CAPABILITIES: Final = ALWAYS_DRIVEN | {
+    Capability.FLAVOUR,
+    Capability.PINNED,
+    Capability.MANAGED,
+    Capability.CAPTURE,
+    Capability.DEVICES,
+}
 GAUGES: Final[Mapping[Gauge, frozenset[Source]]] = {
     Gauge.LIVE: _CLAIM,
     Gauge.BLOCKS: _CLAIM,

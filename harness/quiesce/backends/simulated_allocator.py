@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.backends.simulated import GAUGES, OUT_OF_MEMORY, Block, SimulatedContext, code_of
+from quiesce.backends.simulated import ALWAYS_DRIVEN, GAUGES, OUT_OF_MEMORY, Block, SimulatedContext, code_of
 from quiesce.model import operations as ops
 from quiesce.model.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.model.errors import BackendUnavailable
@@ -35,7 +35,7 @@ from quiesce.model.outcomes import (
 )
 from quiesce.model.requests import SIZE_BYTES_MAX
 from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE, MachineSettings
+from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE, MachineSettings, device_options
 from quiesce.simulator.runtime.ledger import Thing
 from quiesce.simulator.runtime.machine import Machine
 
@@ -57,23 +57,6 @@ _MEMORY_CALLS: Final = 9
 """``enum call_kind`` of ``native/ledger/call_kinds.h``: allocations of memory of whatever kind."""
 _ANSWERS: Final = {InjectedError.OUT_OF_MEMORY: 2, InjectedError.FOREIGN: 999}
 """``cudaErrorMemoryAllocation`` and ``cudaErrorUnknown``."""
-
-ALWAYS_DRIVEN: Final = frozenset(
-    {
-        Capability.MEMORY,
-        Capability.CAPACITY,
-        Capability.COPY,
-        Capability.FILL,
-        Capability.LAUNCH,
-        Capability.STREAMS,
-        Capability.LEGACY_DEFAULT_STREAM,
-        Capability.EVENTS,
-        Capability.STALL,
-        Capability.ORDER_LEDGER,
-        Capability.BACKING_LEDGER,
-    }
-)
-"""What the runtime does for every allocator above it."""
 
 
 class Refused(Exception):
@@ -139,15 +122,9 @@ def start_machine(profile: DeviceProfile, simulated: Simulated) -> Machine:
             "simulated", f"this allocator is built for {simulated.flavour}", "choose cases of that flavour"
         )
     started = dict(word.split("=", 1) for word in os.environ.get(SETTINGS_VARIABLE, "").split(";") if word)
-    options = {
-        "capacity": profile.capacity_bytes,
-        "pinned": profile.pinned_capacity_bytes,
-        "granularity": profile.granularity_bytes,
-        "devices": profile.devices,
-    }
     schedule, seed = started.get("schedule", "eager"), int(started.get("seed", "0"))
     library = simulated.libraries[0] if started else None  # the very one that the allocator under test loads
-    return Machine(MachineSettings(simulated, schedule, seed, options), library)
+    return Machine(MachineSettings(simulated, schedule, seed, device_options(profile)), library)
 
 
 class AllocatorContext(SimulatedContext, abc.ABC):

@@ -10,7 +10,7 @@ from quiesce.backends.command import CommandBackend
 from quiesce.model.backend import BackendFault, Context, Description, DeviceProfile
 from quiesce.model.errors import BackendUnavailable
 from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.launch import MachineSettings, Prepared, prepare
+from quiesce.simulator.runtime.launch import MachineSettings, Prepared, device_options, prepare
 from quiesce.subjects.build import Built
 from quiesce.subjects.commands import replace_in_values, replace_words
 from quiesce.subjects.manifest import Run, Subject, Variant
@@ -92,11 +92,5 @@ class SimulatedDriver(Driver):
             return self._process.open(profile)
         for ledger in self._prepared.ledgers():  # of processes before: the driver tells by itself what it saw
             ledger.unlink(missing_ok=True)
-        options = {
-            "capacity": profile.capacity_bytes,
-            "pinned": profile.pinned_capacity_bytes,
-            "granularity": profile.granularity_bytes,
-            "devices": profile.devices,
-        }
-        settings = MachineSettings(self._simulated, self._schedule, self._seed, options)
+        settings = MachineSettings(self._simulated, self._schedule, self._seed, device_options(profile))
         return self._process.with_environment(self._prepared.environment(settings)).open(profile)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from quiesce.model.findings import CallSite, Finding, Frame
 from quiesce.model.results import Result
-from quiesce.reporting.program_page.findings import WHOLE_MAX, Gap, Row, make_findings
+from quiesce.reporting.page.excerpt import Gap
+from quiesce.reporting.program_page.findings import WHOLE_MAX, Row, make_findings
 from quiesce.reporting.program_page.wording import FRAMES_SHOWN_MAX, make_site, short_place
 
 

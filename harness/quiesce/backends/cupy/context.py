@@ -20,7 +20,7 @@ from quiesce.backends.cupy.memory import ARGUMENT_BYTES_MAX, Memory, note_use
 from quiesce.backends.cupy.pools import PinnedPool
 from quiesce.backends.cupy.streams import Stream, Streams, Unsupportable
 from quiesce.backends.cupy.versions import ALIGNMENT_BYTES
-from quiesce.backends.gated_streams import Refused
+from quiesce.backends.device_tables import Refused
 from quiesce.model import operations as ops
 from quiesce.model.backend import BackendFault, Closing, Reply
 from quiesce.model.gauges import Gauge, Readings, Source

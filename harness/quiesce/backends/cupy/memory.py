@@ -20,7 +20,7 @@ from quiesce.backends.cupy.ledger import Cupy, CupyLedger
 from quiesce.backends.cupy.pools import PinnedPool
 from quiesce.backends.cupy.streams import Stream, Streams, Unsupportable
 from quiesce.backends.cupy.versions import ALIGNMENT_BYTES
-from quiesce.backends.gated_streams import Refused
+from quiesce.backends.device_tables import BlockTable, Refused, pageable_array
 from quiesce.model.operations import MemoryKind
 from quiesce.model.outcomes import INVALID_VALUE
 
@@ -58,29 +58,19 @@ class HostBlock:
 Block: TypeAlias = DeviceBlock | HostBlock
 
 
-class Memory:
+class Memory(BlockTable[Block]):
     """All blocks of one context, by slot. Sizes in bytes."""
 
     def __init__(self, cupy: Cupy, pools: Any, pinned: PinnedPool, streams: Streams, ledger: CupyLedger) -> None:
+        super().__init__()
         self._cupy = cupy
         self._pools = pools
         self._pinned = pinned
         self._streams = streams
         self._ledger = ledger
-        self._blocks: dict[str, Block] = {}
         self._kept: list[tuple[Any, Any]] = []
 
     # -- blocks ----------------------------------------------------------------------------------------------------
-
-    def find(self, slot: str) -> Block:
-        """Return a living block. Raises :class:`Refused` for an unknown or freed one."""
-        if slot not in self._blocks:
-            raise Refused(INVALID_VALUE)
-        return self._blocks[slot]
-
-    def _require_unused(self, slot: str) -> None:
-        if slot in self._blocks:
-            raise Refused(INVALID_VALUE)
 
     def allocate(self, slot: str, size_bytes: int, kind: MemoryKind, stream: Stream, pool: str | None) -> int:
         """Take a block from a pool in the order of ``stream``; return its address."""
@@ -95,7 +85,8 @@ class Memory:
     def allocate_host(self, slot: str, size_bytes: int, kind: MemoryKind) -> int:
         """Take pinned memory from CuPy or pageable memory from NumPy; return its address."""
         self._require_unused(slot)
-        array = self._pinned_array(size_bytes) if kind is MemoryKind.PINNED else _pageable_array(size_bytes)
+        is_pinned = kind is MemoryKind.PINNED
+        array = self._pinned_array(size_bytes) if is_pinned else pageable_array(size_bytes, ALIGNMENT_BYTES)[0]
         block = HostBlock(array, int(array.ctypes.data) if size_bytes else 0, size_bytes, kind)
         if kind is MemoryKind.PAGEABLE and size_bytes:
             self._ledger.note_host_allocation(block.address, size_bytes)
@@ -200,11 +191,7 @@ class Memory:
 
     def copy(self, source: str, destination: str, size_bytes: int | None, stream: Stream) -> None:
         """Enqueue a copy between two blocks."""
-        reader, writer = self.find(source), self.find(destination)
-        smaller = min(reader.size_bytes, writer.size_bytes)
-        size_bytes = smaller if size_bytes is None else size_bytes
-        if size_bytes > smaller:
-            raise Refused(INVALID_VALUE)
+        reader, writer, size_bytes = self._ends_of_copy(source, destination, size_bytes)
         if not size_bytes:
             return
         if MemoryKind.PAGEABLE in (reader.kind, writer.kind):
@@ -251,17 +238,6 @@ def note_use(stream: Stream, *blocks: Block) -> None:
     for block in blocks:
         if isinstance(block, HostBlock) and block.kind is MemoryKind.PINNED:
             block.users.add(stream)
-
-
-def _pageable_array(size_bytes: int) -> Any:
-    import numpy
-
-    try:
-        room = numpy.empty(size_bytes + ALIGNMENT_BYTES, numpy.uint8)
-    except (ValueError, OverflowError) as error:  # beyond the largest array
-        raise MemoryError(size_bytes) from error
-    padding_bytes = -int(room.ctypes.data) % ALIGNMENT_BYTES
-    return room[padding_bytes : padding_bytes + size_bytes]
 
 
 BLOCKS_PER_LAUNCH: Final = 8

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from quiesce.backends.cupy.ledger import BackingAllocator, Cupy, CupyLedger
 from quiesce.backends.cupy.streams import Streams, Unsupportable
-from quiesce.backends.gated_streams import Refused
+from quiesce.backends.device_tables import Refused
 from quiesce.model.errors import BackendUnavailable
 from quiesce.model.gauges import Gauge, Source
 from quiesce.model.operations import InjectedError, MemoryKind

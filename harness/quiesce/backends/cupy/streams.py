@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from quiesce.backends.cupy.ledger import NOT_READY, Cupy, CupyLedger
 from quiesce.backends.cupy.stalls import Gate, Gatekeeper
-from quiesce.backends.gated_streams import GatedEvent, GatedStream, StreamTable
+from quiesce.backends.device_tables import GatedEvent, GatedStream, StreamTable
 from quiesce.model.observations import DEFAULT_STREAM, HandleKind, default_stream_of
 
 _PATIENCE_SECONDS: Final = 5.0

@@ -17,7 +17,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Final
 
-from quiesce.backends.gated_streams import Refused
+from quiesce.backends.device_tables import Refused
 from quiesce.backends.opencl.ledger import OpenClLedger
 from quiesce.backends.opencl.memory import ALIGNMENT_BYTES, Memory
 from quiesce.backends.opencl.streams import Streams

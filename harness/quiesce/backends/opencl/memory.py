@@ -10,9 +10,9 @@ queued work still writes to, and this is the process that it would tear down.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quiesce.backends.gated_streams import Refused
+from quiesce.backends.device_tables import BlockTable, Refused, pageable_array
 from quiesce.backends.opencl.ledger import OpenClLedger
 from quiesce.backends.opencl.streams import Event, Stream, Streams
 from quiesce.model.outcomes import INVALID_HANDLE, INVALID_VALUE
@@ -74,10 +74,14 @@ class HostBlock:
     last_uses: list[Event] = field(default_factory=list)
 
 
-class Memory:
+Block: TypeAlias = DeviceBlock | HostBlock
+
+
+class Memory(BlockTable[Block]):
     """All blocks and pools of one context, by slot."""
 
     def __init__(self, pyopencl: types.ModuleType, context: cl.Context, streams: Streams, ledger: OpenClLedger) -> None:
+        super().__init__()
         self._cl = pyopencl
         self._context = context
         self._streams = streams
@@ -85,7 +89,6 @@ class Memory:
         self._defaults: dict[Stream, Pool] = {}
         self._named: dict[str, Pool] = {}
         self._pools: list[Pool] = []
-        self._blocks: dict[str, DeviceBlock | HostBlock] = {}
         self._leaving: list[HostBlock] = []
 
     # -- pools -----------------------------------------------------------------------------------------------------
@@ -132,20 +135,9 @@ class Memory:
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
-    def require_unused(self, slot: str) -> None:
-        """Refuse a slot that already names a block."""
-        if slot in self._blocks:
-            raise Refused(INVALID_VALUE)
-
-    def find(self, slot: str) -> DeviceBlock | HostBlock:
-        """Return a living block. Raises :class:`Refused` for an unknown or freed one."""
-        if slot not in self._blocks:
-            raise Refused(INVALID_VALUE)
-        return self._blocks[slot]
-
     def allocate(self, slot: str, size_bytes: int, stream: Stream, pool_slot: str | None) -> DeviceBlock:
         """Take a block from a named pool, or from the default pool of ``stream``, for use on ``stream``."""
-        self.require_unused(slot)
+        self._require_unused(slot)
         queue = stream.require()
         if pool_slot is not None:
             pool = self.find_pool(pool_slot)
@@ -166,22 +158,15 @@ class Memory:
 
     def allocate_host(self, slot: str, size_bytes: int) -> HostBlock:
         """Allocate pageable host memory. Raises :class:`MemoryError` where there is none."""
-        self.require_unused(slot)
+        self._require_unused(slot)
         block = self._make_host_block(size_bytes)
         self._blocks[slot] = block
         return block
 
     def _make_host_block(self, size_bytes: int) -> HostBlock:
-        import numpy
-
-        try:
-            room = numpy.empty(size_bytes + ALIGNMENT_BYTES, numpy.uint8)
-        except (ValueError, OverflowError) as error:  # beyond the largest array
-            raise MemoryError(size_bytes) from error
-        padding_bytes = -int(room.ctypes.data) % ALIGNMENT_BYTES
-        address = int(room.ctypes.data) + padding_bytes
+        array, address = pageable_array(size_bytes, ALIGNMENT_BYTES)
         self._ledger.note_host_allocation(address, size_bytes)
-        return HostBlock(room[padding_bytes : padding_bytes + size_bytes], size_bytes, address)
+        return HostBlock(array, size_bytes, address)
 
     def free(self, slot: str, stream: Stream | None) -> None:
         """Give a block back, ordered behind ``stream`` (None: the stream it is bound to)."""
@@ -213,19 +198,19 @@ class Memory:
 
     # -- work ------------------------------------------------------------------------------------------------------
 
-    def _operand(self, block: DeviceBlock | HostBlock) -> cl.SVMPointer:
+    def _operand(self, block: Block) -> cl.SVMPointer:
         if isinstance(block, DeviceBlock):
             return block.pooled
         operand: cl.SVMPointer = self._cl.SVM(block.array)
         return operand
 
     @staticmethod
-    def _require_memory(*blocks: DeviceBlock | HostBlock) -> None:
+    def _require_memory(*blocks: Block) -> None:
         if any(block.size_bytes and not block.address for block in blocks):
             raise Refused(INVALID_VALUE)
 
     @staticmethod
-    def note_use(stream: Stream, *blocks: DeviceBlock | HostBlock) -> None:
+    def note_use(stream: Stream, *blocks: Block) -> None:
         """Remember that work was enqueued on ``stream`` that uses the blocks."""
         for block in blocks:
             block.users.add(stream)
@@ -244,11 +229,7 @@ class Memory:
 
     def copy(self, source: str, destination: str, size_bytes: int | None, stream: Stream) -> None:
         """Enqueue a copy between two blocks."""
-        reader, writer = self.find(source), self.find(destination)
-        smaller = min(reader.size_bytes, writer.size_bytes)
-        size_bytes = smaller if size_bytes is None else size_bytes
-        if size_bytes > smaller:
-            raise Refused(INVALID_VALUE)
+        reader, writer, size_bytes = self._ends_of_copy(source, destination, size_bytes)
         self._require_memory(reader, writer)
         if size_bytes:
             self._copy(stream, reader, writer, size_bytes)
@@ -256,8 +237,8 @@ class Memory:
     def _copy(
         self,
         stream: Stream,
-        reader: DeviceBlock | HostBlock,
-        writer: DeviceBlock | HostBlock,
+        reader: Block,
+        writer: Block,
         size_bytes: int,
     ) -> None:
         queue = stream.require()

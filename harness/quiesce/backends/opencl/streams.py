@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quiesce.backends.gated_streams import GatedEvent, GatedStream, Refused, StreamTable
+from quiesce.backends.device_tables import GatedEvent, GatedStream, Refused, StreamTable
 from quiesce.model.observations import DEFAULT_STREAM
 
 if TYPE_CHECKING:

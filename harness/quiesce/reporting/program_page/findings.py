@@ -10,7 +10,7 @@ from quiesce.model.findings import CallSite, Finding
 from quiesce.model.program_run import FailedCall, FailedCalls, ObservedCall, Surroundings
 from quiesce.model.results import Result, Verdict
 from quiesce.reporting.glossary import sentence_of
-from quiesce.reporting.page.excerpt import QuotedSource, quoted_sources, shorten
+from quiesce.reporting.page.excerpt import Gap, QuotedSource, quoted_sources, shorten
 from quiesce.reporting.program_page.memory_plot import Noted
 from quiesce.reporting.program_page.wording import Site, heading_of, make_site, short_place
 from quiesce.reporting.text import clean_line, unsaid_evidence
@@ -29,13 +29,6 @@ class Row:
     call: str
     text: str
     role: str
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """``count`` calls that are not shown."""
-
-    count: int
 
 
 @dataclass(frozen=True, slots=True)

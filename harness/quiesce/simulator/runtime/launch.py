@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quiesce.files import private_folder
 from quiesce.model.errors import BackendUnavailable, ConfigurationError
@@ -25,6 +25,9 @@ from quiesce.simulator.runtime.loads import Load, read_loads
 from quiesce.simulator.runtime.lookalikes import write_lookalikes
 from quiesce.simulator.runtime.processes import Descendants, SignalRelay, Survivor, guarded, is_running
 from quiesce.simulator.runtime.run_folder import PREFIX, FolderOwner, LeftFolder, note_status, refuse_other_kinds
+
+if TYPE_CHECKING:
+    from quiesce.model.backend import DeviceProfile
 
 SETTINGS_VARIABLE: Final = "QUIESCE_SIMULATOR"
 SCHEDULES: Final = ("eager", "lazy", "seeded")
@@ -62,6 +65,16 @@ class MachineSettings:
             if ";" in str(value):
                 raise ConfigurationError(f"'{value}' can't be a value of '{name}': leave the ';' out")
         return ";".join(f"{name}={value}" for name, value in named.items())
+
+
+def device_options(profile: DeviceProfile) -> dict[str, str | int]:
+    """Return the :attr:`MachineSettings.options` that make devices of a profile."""
+    return {
+        "capacity": profile.capacity_bytes,
+        "pinned": profile.pinned_capacity_bytes,
+        "granularity": profile.granularity_bytes,
+        "devices": profile.devices,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Streams and events by slot, and the gates that hold them back: the bookkeeping of every backend on a real device.
+"""Streams, events and blocks by slot, and the gates that hold them back: the bookkeeping of backends on real devices.
 
 A stall is a gate that later work of a stream waits before. Every stream carries the closed gates that its work waits
 for, handed on along each edge from stream to stream; whoever waits for a stream opens exactly those first.
@@ -128,3 +128,53 @@ class StreamTable(Generic[StreamT, EventT, GateT]):
         for gate in tuple(gates):
             gate.open()
             self._closed_gates.discard(gate)
+
+
+class SizedBlock(Protocol):
+    """A block of any kind of memory."""
+
+    size_bytes: int
+
+
+BlockT = TypeVar("BlockT", bound=SizedBlock)
+
+
+class BlockTable(Generic[BlockT]):
+    """The living blocks of a sequence."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, BlockT] = {}
+
+    def find(self, slot: str) -> BlockT:
+        """Return a living block. Raises :class:`Refused` for an unknown or freed one."""
+        if slot not in self._blocks:
+            raise Refused(INVALID_VALUE)
+        return self._blocks[slot]
+
+    def _require_unused(self, slot: str) -> None:
+        if slot in self._blocks:
+            raise Refused(INVALID_VALUE)
+
+    def _ends_of_copy(self, source: str, destination: str, size_bytes: int | None) -> tuple[BlockT, BlockT, int]:
+        """Return both blocks and how many bytes to copy. Raises :class:`Refused` for more than both have."""
+        reader, writer = self.find(source), self.find(destination)
+        smaller_bytes = min(reader.size_bytes, writer.size_bytes)
+        if size_bytes is not None and size_bytes > smaller_bytes:
+            raise Refused(INVALID_VALUE)
+        return reader, writer, smaller_bytes if size_bytes is None else size_bytes
+
+
+def pageable_array(size_bytes: int, alignment_bytes: int) -> tuple[Any, int]:
+    """Return a NumPy array of bytes and its aligned address, which NumPy does not tell of an empty one.
+
+    Raises :class:`MemoryError` where there is no memory.
+    """
+    import numpy
+
+    try:
+        room = numpy.empty(size_bytes + alignment_bytes, numpy.uint8)
+    except (ValueError, OverflowError) as error:  # beyond the largest array
+        raise MemoryError(size_bytes) from error
+    start = int(room.ctypes.data)
+    padding_bytes = -start % alignment_bytes
+    return room[padding_bytes : padding_bytes + size_bytes], start + padding_bytes
