@@ -92,7 +92,7 @@ class Emitter(Code):
     ) -> None:
         super().__init__(program)
         self.function = function
-        self.around = around
+        self._surround(around)
         self.instruction: Instruction
         """The one that is translated now."""
         self.position = (0, 0)
@@ -115,29 +115,19 @@ class Emitter(Code):
 
     # -- what is around the lines
 
+    def _surround(self, around: Around) -> None:
+        self.around = around
+        self.shape, self.suspension, self.is_parallel = around.shape, around.suspension, around.is_parallel
+
     @contextmanager
     def within(self, around: Around) -> Iterator[None]:
         """Write lines that have other things around them."""
-        before, self.around = self.around, around
+        before = self.around
+        self._surround(around)
         try:
             yield
         finally:
-            self.around = before
-
-    @property
-    def shape(self) -> Shape:
-        """Return how the body of the function is run."""
-        return self.around.shape
-
-    @property
-    def suspension(self) -> Suspension | None:
-        """Return how the thread waits, in a kernel in which some do."""
-        return self.around.suspension
-
-    @property
-    def is_parallel(self) -> bool:
-        """Say whether the lines are those of a loop over threads that LLVM may run side by side."""
-        return self.around.is_parallel
+            self._surround(before)
 
     # -- errors
 

@@ -41,6 +41,9 @@ class Late(str):
 class Code:
     """The lines of one function while they are written."""
 
+    is_parallel = False
+    """Whether the lines are those of a loop over threads that LLVM may run side by side."""
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.lines: list[str] = []
@@ -75,21 +78,18 @@ class Code:
         self._count += 1
         return f"%t{self._count}"
 
-    @property
-    def is_parallel(self) -> bool:
-        """Say whether the threads of the block, for which the lines are, do not depend on each other."""
-        return False
-
     def load(self, type_: str, pointer: str, *rest: str, contended: bool = False) -> str:
         """Return what is in memory. ``contended``: other threads of the block change it meanwhile."""
-        return self.define(", ".join((f"load {type_}", f"ptr {pointer}", *rest, *self._group(contended))))
+        return self.define(f"load {type_}, {self._place(pointer, rest, contended)}")
 
     def store(self, type_: str, value: str, pointer: str, *rest: str, contended: bool = False) -> None:
         """Write to memory. ``contended``: other threads of the block change it meanwhile."""
-        self.emit(", ".join((f"store {type_} {value}", f"ptr {pointer}", *rest, *self._group(contended))))
+        self.emit(f"store {type_} {value}, {self._place(pointer, rest, contended)}")
 
-    def _group(self, contended: bool) -> tuple[str, ...]:
-        return (PARALLEL_ACCESS,) if self.is_parallel and not contended else ()
+    def _place(self, pointer: str, rest: tuple[str, ...], contended: bool) -> str:
+        if self.is_parallel and not contended:
+            rest = (*rest, PARALLEL_ACCESS)
+        return f"ptr {pointer}, {', '.join(rest)}" if rest else f"ptr {pointer}"
 
     def new_label(self) -> str:
         """Return a name for a block."""

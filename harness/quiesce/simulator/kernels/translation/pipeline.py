@@ -64,7 +64,7 @@ class Kernel:
 
     def with_lines(self, lines: list[str]) -> Kernel:
         """Return the kernel with more text."""
-        return replace(self, lines=(*self.lines, *lines))
+        return replace(self, lines=(*self.lines, *lines)) if lines else self
 
 
 def parse(module: Module, entry: str, variant: Variant) -> Kernel:
@@ -101,7 +101,7 @@ def _keep_warps_in_step(kernel: Kernel) -> Kernel:
 
 def _find_waits(kernel: Kernel) -> Kernel:
     """Say whether threads wait for each other: at barriers, in warp operations, in loops that look at memory again."""
-    return replace(kernel, waits=waits(kernel.program, kernel.function))
+    return replace(kernel, waits=True) if waits(kernel.program, kernel.function) else kernel
 
 
 def _inline(kernel: Kernel) -> Kernel:
@@ -114,7 +114,8 @@ def _inline(kernel: Kernel) -> Kernel:
 
 def _find_shared_loops(kernel: Kernel) -> Kernel:
     """Find loops whose rounds all threads of a block do together, so that memory is read in order."""
-    kernel = replace(kernel, tuned=kernel.tuned and len(kernel.function.items) <= _INSTRUCTIONS_MAX)
+    if not kernel.tuned or len(kernel.function.items) > _INSTRUCTIONS_MAX:
+        return replace(kernel, tuned=False) if kernel.tuned else kernel
     with_loops = replace(kernel, loops=shared_loops(kernel.function, flow_of(kernel.function, waits_for_some)))
     return with_loops if with_loops.is_grouped else kernel
 
