@@ -1,4 +1,4 @@
-"""The parser: a case file's text becomes a :class:`~quiesce.cases.case.Case`, or one error that names its line.
+"""The parser: the text of a case file becomes a ``Case``, or one error that names its line.
 
 The text is read within bounds and cut into numbered lines before anything is made of them.
 """

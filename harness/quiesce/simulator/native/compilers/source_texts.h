@@ -1,7 +1,7 @@
 // The source of a program that NVRTC compiles, which no file holds later: it goes along with the PTX, as comments, so
 // that a finding about the kernel can show the line. Clients that keep compiled code on disk keep it too.
 //
-// A comment is "// quiesce-source NAME TEXT", both in Base64 (quiesce.simulator.kernels.ptx.sources).
+// A comment is "// quiesce-source NAME TEXT", both in Base64 (quiesce.simulator.kernels.ptx.module).
 #pragma once
 
 #include <stddef.h>
