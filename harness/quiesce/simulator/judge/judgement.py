@@ -5,35 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
-from quiesce.allocators.oracle.oracle import Oracle
-from quiesce.model.backend import Capability, Description, DeviceProfile, Reply
 from quiesce.model.findings import Finding
-from quiesce.model.operations import Mark
-from quiesce.model.outcomes import Done, Flavour
-from quiesce.model.program_rules import (
-    AFTER_UNCHANGED,
-    COPIED_DIRECTLY,
-    COPIES_DIRECTED,
-    COPIES_READ_WRITTEN,
-    FREED_ONCE,
-    INSIDE,
-    LIVE_HANDLES,
-    NOT_USED_FREED,
-    OWN_FREED,
-)
+from quiesce.model.outcomes import Flavour
 from quiesce.model.program_run import OutOfMemory
-from quiesce.model.rules import Kind
-from quiesce.model.wording import bytes_in_words, counted
+from quiesce.model.wording import counted
+from quiesce.simulator.judge.call_rules import (
+    broken_at_once,
+    broken_rules_of_order,
+    oracle_of_order,
+    unwritten_in_words,
+    wrong_copy,
+)
 from quiesce.simulator.judge.causes import Causes, bounded, left_out
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.growth import LiveSet, Marks
-from quiesce.simulator.judge.kernel_accesses import wrong_access
+from quiesce.simulator.judge.kernel_accesses import with_source, wrong_access
 from quiesce.simulator.judge.leftovers import held_lines, leak_findings
 from quiesce.simulator.judge.memory_use import Exhaustion, MemoryRecorder
 from quiesce.simulator.judge.origins import Origins
-from quiesce.simulator.judge.quoting import quotations
 from quiesce.simulator.judge.races import RaceDetector, launches_unjudged, race_finding
 from quiesce.simulator.judge.unchecked import (
     effect_of,
@@ -42,65 +32,10 @@ from quiesce.simulator.judge.unchecked import (
     kernels_unchecked,
     leaks_not_judged,
 )
-from quiesce.simulator.judge.wording import thing_in_words
 from quiesce.simulator.runtime.device_code import NO_CODE, DeviceCode
 from quiesce.simulator.runtime.kernel_logs import LoggedAccess, Touched, TouchedLog
 from quiesce.simulator.runtime.ledger import OF_KERNELS, Flag, Ledger, LiveThing, Record, Seen, Thing
-from quiesce.simulator.runtime.observed import observations_of
 from quiesce.simulator.runtime.stacks import CallStacks
-
-_DIRECTIONS: Final = ("HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice")
-"""By their numbers in ``cudaMemcpyKind`` and ``hipMemcpyKind``."""
-_PLACES: Final = ("host memory", "pinned host memory", "device memory", "managed memory")
-"""By the numbers of ``native/order/transfer.c``."""
-_DEVICE: Final = 2
-
-
-def wrong_copy(record: Record) -> Finding | None:
-    """Return the finding about such a record; None for another one, and for what is no more than a note."""
-    if record.seen is Seen.COPY_MISDIRECTED:
-        return _misdirected(record)
-    if record.seen is Seen.COPIED_UNWRITTEN and record.flags & Flag.STRICT:
-        return _unwritten(record)
-    return None
-
-
-def unwritten_in_words(record: Record) -> str:
-    """Return what a copy reads that nobody has written, in words that follow the call."""
-    offset = record.address - record.other
-    where = f"{bytes_in_words(offset)} into" if offset else "at the start of"
-    block = f"a {thing_in_words(record.thing)} block of {bytes_in_words(record.other_bytes)}"
-    return f"copies {bytes_in_words(record.size_bytes)} to the host that nobody has written, the first {where} {block}"
-
-
-def _unwritten(record: Record) -> Finding:
-    return Finding(
-        COPIES_READ_WRITTEN,
-        "device memory that was written before",
-        f"{record.function} {unwritten_in_words(record)}",
-        operation_index=record.object,
-        request=record.function,
-        kind=Kind.UNWRITTEN,
-    )
-
-
-def _misdirected(record: Record) -> Finding:
-    kind, source, target = (record.object >> shift & 0xFF for shift in (0, 8, 16))
-    fitting = (2 if source == _DEVICE else 0) + (1 if target == _DEVICE else 0)
-    return Finding(
-        COPIES_DIRECTED,
-        f"a direction that fits the addresses: {_direction(record, fitting)}",
-        f"{record.function} copies {bytes_in_words(record.size_bytes)} as {_direction(record, kind)}, "
-        f"from {record.other:#x}, which is {_PLACES[source]}, to {record.address:#x}, which is {_PLACES[target]}",
-        operation_index=record.number,
-        request=record.function,
-        kind=Kind.WRONG_DIRECTION,
-    )
-
-
-def _direction(record: Record, kind: int) -> str:
-    flavour = "hip" if record.function.startswith("hip") else "cuda"
-    return f"{flavour}Memcpy{_DIRECTIONS[kind]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +75,7 @@ class RunningJudgement:
         self._logged: Sequence[LoggedAccess] = ()
         self._wrong: dict[int, Finding] = {}
         self._races = RaceDetector(touched) if judges_races else None
-        self._oracle = Oracle(_description(), DeviceProfile(flavour=flavour))
+        self._oracle = oracle_of_order(flavour)
         self._missing: Counter[str] = Counter()
         self._broken: dict[int, str] = {}
         self._unwritten: list[Record] = []
@@ -165,22 +100,18 @@ class RunningJudgement:
         elif (finding := wrong_copy(record)) is not None:
             made = record._replace(number=finding.operation_index) if finding.operation_index is not None else record
             yield self.origins.explain(finding, made)
-        yield from self._broken_at_once(record)
+        if (at_once := broken_at_once(record, self.origins)) is not None:
+            yield self.origins.explain(at_once, record)
         self.origins.see(record)
-        yield from _broken_rules_of_order(self._oracle, record, self.origins)
+        yield from broken_rules_of_order(self._oracle, record, self.origins)
         if self._races is not None:
             yield from (race_finding(race, self.origins, self._sources) for race in self._races.see(record))
-
-    def _broken_at_once(self, record: Record) -> Iterator[Finding]:
-        if (rule := _rule_at_once(record)) is not None:
-            yield self.origins.explain(_broken_at_once(record, rule, self.origins), record)
 
     def _wrong_access(self, record: Record) -> Finding:
         if record.object >= len(self._logged):
             self._logged = self._accesses()
         finding, launch = wrong_access(record, self._logged, self.origins.variable_of(record))
-        if record.object < len(self._logged):
-            finding = replace(finding, quoted=quotations(self._logged[record.object], self._sources))
+        finding = with_source(finding, record, self._logged, self._sources)
         finding = self._wrong[record.object] = self.origins.explain(finding, record._replace(number=launch))
         return finding
 
@@ -330,123 +261,4 @@ def _calls_lost(ledger: Ledger) -> str:
     return (
         f"races were not judged: the record of the first {counted(ledger.lost, 'call')} was overwritten, for it found "
         "no room on the disk; set TMPDIR to a folder with more room, or choose a larger --disk"
-    )
-
-
-def _description() -> Description:
-    return Description("simulated", "1", frozenset({Capability.STREAMS, Capability.EVENTS, Capability.ORDER_LEDGER}))
-
-
-_WAITS: Final = (Seen.STREAM_WAITED, Seen.EVENT_WAITED)
-
-
-def _broken_rules_of_order(oracle: Oracle, record: Record, origins: Origins) -> Iterator[Finding]:
-    if record.seen not in _WAITS:  # memory and order are judged by byte, not by slot
-        return
-    if observations := tuple(observations_of(record, {})):
-        for finding in oracle.judge(Mark("call"), Reply(Done(), observations), {}, {}, ""):
-            sites = (origins.site("waited by", record),)
-            yield replace(finding, operation_index=record.number, request=record.function, call_sites=sites)
-
-
-# -- what the runtime saw at once --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    name: str
-    kind: Kind
-    expected: str
-    observed: str
-
-
-_AT_ONCE: Final = {
-    Seen.FREED_TWICE: _Rule(
-        FREED_ONCE, Kind.DOUBLE_FREE, "one free of each block", "{function} of {address:#x}, which was freed before"
-    ),
-    Seen.FREED_FOREIGN: _Rule(
-        OWN_FREED,
-        Kind.INVALID_FREE,
-        "the first address of a block that the same family of functions allocated",
-        "{function} of {address:#x}, where no such block begins",
-    ),
-    Seen.USED_AFTER_FREE: _Rule(
-        NOT_USED_FREED,
-        Kind.USE_AFTER_FREE,
-        "live memory",
-        "{function} uses {size} at {address:#x}, freed before",
-    ),
-    Seen.OUT_OF_BOUNDS: _Rule(
-        INSIDE,
-        Kind.OUT_OF_BOUNDS,
-        "a use that stays inside its block",
-        "{function} uses {size} at {address:#x}; the block ends at {other:#x}",
-    ),
-    Seen.DAMAGED: _Rule(
-        AFTER_UNCHANGED,
-        Kind.OVERFLOW,
-        "unchanged bytes after the block at {address:#x}",
-        "the byte at {other:#x} was changed; {function} detected it",
-    ),
-    Seen.DEAD_HANDLE: _Rule(
-        LIVE_HANDLES,
-        Kind.DEAD_HANDLE,
-        "a live handle",
-        "{function} {of} {thing} {address:#x}, which was destroyed before",
-    ),
-    Seen.STAGED_AGAIN: _Rule(
-        COPIED_DIRECTLY,
-        Kind.NEEDLESS_COPY,
-        "a direct copy from the pinned block at {other:#x}, which the program asked about",
-        "{function} copies the same {size} from another pinned block, at {address:#x}",
-    ),
-}
-
-_NOT_MAPPED: Final = _Rule(
-    NOT_USED_FREED,
-    Kind.USE_AFTER_FREE,
-    "host memory that stays mapped until the copy is complete",
-    "a copy still has {size} to go at {address:#x}, where no memory is mapped; {function} detected it",
-)
-_OF_HEAP: Final = _Rule(
-    OWN_FREED,
-    Kind.INVALID_FREE,
-    "a block that the host allocated; a kernel has to free what a kernel allocated",
-    "{function} of {address:#x}, a block of the device's heap{maker}",
-)
-_OF_VARIABLES: Final = {
-    Seen.FREED_FOREIGN: "{function} of {address:#x}, which is variable '{variable}'",
-    Seen.USED_AFTER_FREE: "{function} uses {size} at {address:#x}, variable '{variable}' of a module that was unloaded",
-    Seen.OUT_OF_BOUNDS: "{function} uses {size} at {address:#x}; variable '{variable}' ends at {other:#x}",
-}
-"""What is observed where the block is a variable of device code."""
-
-
-def _rule_at_once(record: Record) -> _Rule | None:
-    if record.seen is Seen.FREED_FOREIGN and record.thing is Thing.HEAP:
-        return _OF_HEAP
-    is_of_host = record.seen is Seen.USED_AFTER_FREE and record.thing is Thing.REGISTERED
-    return _NOT_MAPPED if is_of_host else _AT_ONCE.get(record.seen)
-
-
-def _broken_at_once(record: Record, rule: _Rule, origins: Origins) -> Finding:
-    variable = origins.variable_of(record)
-    words = {
-        "function": record.function,
-        "address": record.address,
-        "other": record.other,
-        "size": bytes_in_words(record.size_bytes),
-        "thing": thing_in_words(record.thing),
-        "of": "in" if record.thing is Thing.CONTEXT and not record.function.startswith("cuCtx") else "of",
-        "variable": variable,
-        "maker": origins.allocation_in_kernel(record.object) if rule is _OF_HEAP else "",
-    }
-    observed = _OF_VARIABLES.get(record.seen, rule.observed) if variable else rule.observed
-    return Finding(
-        rule.name,
-        rule.expected.format(**words),
-        observed.format(**words),
-        operation_index=record.number,
-        request=record.function,
-        kind=rule.kind,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.model.findings import Finding
@@ -37,8 +37,9 @@ from quiesce.model.program_rules import (
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words, shown_path
 from quiesce.simulator.judge.drafts import Barrier, Draft
-from quiesce.simulator.judge.quoting import how_to_get_lines
+from quiesce.simulator.judge.quoting import how_to_get_lines, quotations
 from quiesce.simulator.judge.wording import thing_in_words
+from quiesce.simulator.runtime.device_code import ProgramSources
 from quiesce.simulator.runtime.kernel_logs import LoggedAccess, Place
 from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing
 
@@ -210,6 +211,13 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
         barrier=rule.barrier,
     )
     return finding, launch
+
+
+def with_source(finding: Finding, record: Record, accesses: Sequence[LoggedAccess], sources: ProgramSources) -> Finding:
+    """Return the finding about such a record with the lines of source that the kernel was compiled from."""
+    if record.object >= len(accesses):
+        return finding
+    return replace(finding, quoted=quotations(accesses[record.object], sources))
 
 
 def needs_more(finding: Finding, than: Finding) -> bool:
