@@ -23,9 +23,8 @@ from quiesce.cli.arguments import (
 )
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, end_early, is_early_end
-from quiesce.cli.report_writing import ReportWriting
+from quiesce.cli.report_writing import ReportWriting, describe_run
 from quiesce.cli.run import complain_about
-from quiesce.cli.run_record import describe_run
 from quiesce.cli.saved_cases import save_or_complain, tell_shrinking
 from quiesce.cli.selection import choose_backends, select_cases
 from quiesce.cli.workers import Workers

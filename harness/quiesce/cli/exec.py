@@ -83,8 +83,7 @@ def known_errors_of(options: ExecOptions) -> tuple[KnownError, ...]:
 
 def _report(folder: Path, results: list[Result], console: Console, seed: int) -> bool:
     """Write the reports, and return whether they could be written."""
-    from quiesce.cli.report_writing import write_reports
-    from quiesce.cli.run_record import describe_machine
+    from quiesce.cli.report_writing import describe_machine, write_reports
 
     return write_reports(folder, results, console, seed=seed, run=describe_machine())
 

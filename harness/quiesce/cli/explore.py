@@ -29,8 +29,7 @@ from quiesce.cli.arguments import (
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, explain
 from quiesce.cli.exploring import Explored, Exploring, explore, is_red, open_corpus, results_of
-from quiesce.cli.report_writing import write_reports
-from quiesce.cli.run_record import describe_machine
+from quiesce.cli.report_writing import describe_machine, write_reports
 from quiesce.cli.saved_cases import save_or_complain, tell_how_to_run
 from quiesce.cli.selection import choose_described
 from quiesce.cli.workers import Here, Workers

@@ -9,7 +9,7 @@ from pathlib import Path
 from quiesce.cli.arguments import nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, exit_code, explain
-from quiesce.cli.run_record import has_unreadable, is_finished
+from quiesce.cli.report_writing import has_unreadable, is_finished
 from quiesce.model.results import Report
 from quiesce.reporting.folder import read_folder, replace_reports, write_reports
 from quiesce.reporting.html import why_unavailable

@@ -13,8 +13,7 @@ from quiesce.backends.registry import Usable
 from quiesce.cli.arguments import REPORTS, add_cases, add_report, add_seed, add_timeout, add_topic, add_verbose
 from quiesce.cli.console import Console, tell_github
 from quiesce.cli.endings import ExitCode, end_early, exit_code, is_early_end
-from quiesce.cli.report_writing import ReportWriting
-from quiesce.cli.run_record import describe_run
+from quiesce.cli.report_writing import ReportWriting, describe_run
 from quiesce.cli.selection import Choice, choose_backends, select_cases
 from quiesce.cli.version import version
 from quiesce.model import wording

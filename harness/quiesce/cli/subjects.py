@@ -14,8 +14,7 @@ from quiesce.allocators.generation.saving import FOLDER
 from quiesce.cli.arguments import add_report, job_count, nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, end_early, exit_code, is_early_end
-from quiesce.cli.report_writing import ReportWriting
-from quiesce.cli.run_record import describe_machine
+from quiesce.cli.report_writing import ReportWriting, describe_machine
 from quiesce.cli.saved_cases import save_or_complain
 from quiesce.model.wording import counted
 from quiesce.reporting.html import why_unavailable
