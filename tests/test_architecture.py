@@ -24,14 +24,15 @@ def _rooms(names: str) -> frozenset[str]:
 
 
 ROOMS: Final[dict[str, frozenset[str]]] = {
+    "doors": _rooms(""),
     "simulator.marking": _rooms(""),  # for programs, which import nothing else
     "model": _rooms(""),
     "files": _rooms("model"),
     "allocators": _rooms(""),
     "allocators.indexes": _rooms("model"),
-    "allocators.cases": _rooms("model"),
-    "allocators.reference": _rooms("model allocators.indexes"),
-    "allocators.oracle": _rooms("model allocators.indexes"),
+    "allocators.cases": _rooms("doors model"),
+    "allocators.reference": _rooms("doors model allocators.indexes"),
+    "allocators.oracle": _rooms("doors model allocators.indexes"),
     "allocators.answers": _rooms("model"),
     "allocators.lockstep": _rooms("model allocators.answers allocators.cases allocators.oracle"),
     "backends": _rooms(""),
@@ -47,33 +48,33 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "backends.serving": _rooms("model backends.registry allocators.cases"),
     "simulator": _rooms(""),
     "simulator.interpreter_start": _rooms(""),
-    "simulator.runtime": _rooms("model files"),
+    "simulator.runtime": _rooms("doors model files"),
     "simulator.kernels": _rooms("model files simulator.runtime"),
-    "simulator.judge": _rooms("model files allocators.indexes allocators.oracle simulator.runtime"),
+    "simulator.judge": _rooms("doors model files allocators.indexes allocators.oracle simulator.runtime"),
     "backends.simulated": _rooms("model simulator.runtime"),
     "backends.simulated_allocator": _rooms("model backends.simulated simulator.runtime"),
     "allocators.execution": _rooms(
         "model allocators.answers allocators.cases allocators.lockstep allocators.reference backends.reference"
     ),
-    "allocators.generation": _rooms("model files allocators.cases allocators.lockstep allocators.oracle"),
+    "allocators.generation": _rooms("doors model files allocators.cases allocators.lockstep allocators.oracle"),
     "allocators.generation.strategies": _rooms("model allocators.generation"),
     "allocators.generation.corpus": _rooms("model allocators.cases allocators.generation"),
     "allocators.sweep": _rooms(
         "model allocators.answers allocators.cases allocators.generation allocators.lockstep allocators.oracle"
     ),
     "allocators.recording": _rooms("model allocators.cases allocators.generation allocators.oracle backends.command"),
-    "leaks": _rooms("model files allocators.cases simulator.judge simulator.runtime"),
-    "reporting": _rooms("model files allocators.oracle"),
+    "leaks": _rooms("doors model files allocators.cases simulator.judge simulator.runtime"),
+    "reporting": _rooms("doors model files allocators.oracle"),
     "allocators.conformance": _rooms(
-        "model allocators.answers allocators.cases allocators.execution allocators.generation allocators.lockstep "
-        "allocators.sweep backends.command backends.python_source reporting"
+        "doors model allocators.answers allocators.cases allocators.execution allocators.generation "
+        "allocators.lockstep allocators.sweep backends.command backends.python_source reporting"
     ),
     "subjects": _rooms(
-        "model files allocators.cases allocators.conformance allocators.execution backends.command reporting "
+        "doors model files allocators.cases allocators.conformance allocators.execution backends.command reporting "
         "simulator.judge simulator.runtime"
     ),
     "": _rooms(  # the door, which loads a name when it is used
-        "model allocators.cases allocators.conformance allocators.execution allocators.generation "
+        "doors model allocators.cases allocators.conformance allocators.execution allocators.generation "
         "allocators.generation.corpus allocators.generation.strategies backends.command backends.registry "
         "backends.serving simulator.marking"
     ),

@@ -35,6 +35,12 @@ READERS: Final = sorted(
     }
     - {ROOT / "CHANGELOG.md"}
 )
+LAZY: Final = sorted(
+    ".".join(path.parent.relative_to(ROOT / "harness").parts)
+    for path in (ROOT / "harness").rglob("__init__.py")
+    if "lazy_names" in path.read_text(encoding="utf-8")
+)
+"""The packages that are doors."""
 _FROM: Final = re.compile(r"^ *from (quiesce(?:\.[\w.]+)?) import (\([^)]*\)|[^\n(]+)$", re.MULTILINE)
 _NAMED: Final = re.compile(r"(?<![\w./-])quiesce((?:\.\w+)+)")
 
@@ -93,15 +99,20 @@ def test_the_documents_import_something() -> None:
     assert len(used) > 60
 
 
-def test_each_name_is_given_to_type_checkers_from_where_it_is_loaded() -> None:
-    tree = ast.parse(Path(quiesce.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("package", LAZY)
+def test_each_name_is_given_to_type_checkers_from_where_it_is_loaded(package: str) -> None:
+    door = import_module(package)
+    tree = ast.parse(Path(str(door.__file__)).read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     given = {}
     for node in block.body:
         assert isinstance(node, ast.ImportFrom)
-        given.update({alias.name: node.module for alias in node.names if alias.asname == alias.name})
-    assert given == quiesce._HOME_OF
-    assert sorted(given) == sorted(quiesce.__all__)
+        given.update({alias.name: str(node.module) for alias in node.names if alias.asname == alias.name})
+    assert sorted(given) == sorted(door.__all__)
+    for name, home in given.items():
+        module = import_module(home)
+        at_home = getattr(module, name) if hasattr(module, name) else sys.modules[f"{home}.{name}"]
+        assert getattr(door, name) is at_home
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -109,7 +120,7 @@ def test_every_name_of_a_door_loads(door: str) -> None:
     module = import_module(door)
     assert len(set(module.__all__)) == len(module.__all__)
     assert [name for name in module.__all__ if getattr(module, name, None) is None] == []
-    assert set(module.__all__) <= set(dir(module))
+    assert set(module.__all__) <= set(vars(module))
 
 
 def test_another_name_is_an_error() -> None:
@@ -121,7 +132,7 @@ def test_the_page_has_every_name_once() -> None:
     tables = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
     named = [name for cell in tables for name in re.findall(r"`(.*?)`", cell)]
     programs = [name for name in named if name.startswith("python -m ")]
-    assert sorted(set(named) - set(programs)) == sorted(quiesce.__all__)
+    assert sorted(set(named) - set(programs)) == sorted(vars(quiesce)["__all__"])
     assert len(set(named)) == len(named)
     assert sorted(name.split()[2] for name in programs) == sorted(PROGRAMS)
 
@@ -134,29 +145,21 @@ def test_importing_quiesce_loads_next_to_nothing() -> None:
 
 SHOWN: Final[dict[str, str]] = {
     "allocators": "answers execution indexes lockstep",
-    "allocators.cases": "__init__ case catalogue header lint parser slots wording writer",
-    "allocators.reference": "machine museum world",
-    "allocators.oracle": "__init__ clocks growth oracle rules rules.answers rules.closing",
-    "allocators.generation": "__init__ campaign corpus coverage decoder running saving sequence shrinking strategies",
+    "allocators.cases": "__init__",
+    "allocators.reference": "__init__",
+    "allocators.oracle": "__init__",
+    "allocators.generation": "__init__ corpus strategies",  # these two need Hypothesis
     "allocators.sweep": "__init__ sweep",
-    "allocators.conformance": "__init__ run",
+    "allocators.conformance": "__init__",
     "allocators.recording": "",
     "simulator": "",
-    "simulator.runtime": (
-        "build cache clients device_code failed_calls flavours kernel_compiler kernel_logs launch ledger loads "
-        "machine observed own_machine packages processes run_folder stacks vendor_libraries"
-    ),
-    "simulator.judge": (
-        "call_stacks conditions failed_calls known_errors leak_checkers.judgement leak_checkers.report memory_use "
-        "process quoting unchecked watching"
-    ),
+    "simulator.runtime": "__init__ cache",
+    "simulator.judge": "__init__ leak_checkers.judgement leak_checkers.report",
     "simulator.kernels": "",
-    "leaks": "check judgement known meters.contexts meters.own plan quantities stages.settling start system_calls",
-    "reporting": (
-        "folder github glossary html leak_checks page.summary pytest_handover record result_lists terminal text"
-    ),
-    "backends": "command python_source reference registry",
-    "subjects": "catalogue manifest matrix row schedule",
+    "leaks": "__init__ start",  # it looks before tested code runs
+    "reporting": "__init__ terminal",
+    "backends": "command python_source reference registry",  # loaded by name, each alone
+    "subjects": "__init__ catalogue",
     "pytest_plugin": "",
     "cli": "main",
 }

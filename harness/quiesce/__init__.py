@@ -6,54 +6,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-_HOMES: Final = {
-    "model": "operations",  # the module, for adapters that name most of its classes
-    "model.backend": (
-        "Backend Context Description Capability Promise Initialization DeviceProfile Reply Closing BackendFault"
-    ),
-    "model.operations": (
-        "Operation Slot MemoryKind CaptureMode FailurePoint InjectedError Allocate Free Trim Copy Stage Fill "
-        "Launch CreatePool DestroyPool CreateStream DestroyStream SynchronizeStream QueryStream CreateEvent "
-        "DestroyEvent RecordEvent WaitEvent QueryEvent SynchronizeEvent SynchronizeDevice Stall Release "
-        "BeginCapture EndCapture LaunchGraph DestroyGraph SelectDevice Initialize Finalize CreateInstance "
-        "DestroyInstance Partition CreatePolicy Node Hold Drop Backward Collect InjectFailure Mark"
-    ),
-    "model.outcomes": (
-        "Allocated Done OutOfMemory Rejected Unsupported Outcome INVALID_VALUE NOT_INITIALIZED "
-        "ALREADY_INITIALIZED INVALID_HANDLE ILLEGAL_STATE NOT_READY CAPTURE_UNSUPPORTED CAPTURE_INVALIDATED "
-        "CAPTURE_MERGE CAPTURE_UNJOINED CAPTURE_ISOLATION CAPTURE_IMPLICIT CAPTURED_EVENT BACKING_ERROR "
-        "ERROR_CODES Flavour"
-    ),
-    "model.observations": (
-        "DEFAULT_STREAM HandleKind BackingAllocated BackingFreed BackingRefused CopyEnqueued EventRecorded "
-        "EventWaited EventCompleted StreamSynchronized DeviceSynchronized HandleCreated HandleDestroyed "
-        "Observation"
-    ),
-    "model.gauges": "Gauge Source Readings",
-    "model.findings": "Finding Grade",
-    "model.results": "Result Report Verdict",
-    "model.errors": "QuiesceError CaseError ConfigurationError BackendUnavailable",
-    "allocators.cases.case": "Case",
-    "allocators.cases.parser": "parse_case",
-    "allocators.cases.writer": "write_case",
-    "allocators.execution": "run_case",
-    "allocators.conformance": "Conformance run_conformance",
-    "allocators.generation.campaign": "run_campaign",
-    "allocators.generation.sequence": "GeneratedSequence sequence_of",
-    "allocators.generation.strategies": "allocation_sequences",
-    "allocators.generation.saving": "SequenceFailed check_sequence",
-    "allocators.generation.corpus": "with_kept_sequences",
-    "backends.command": "CommandBackend",
-    "backends.registry": "load_backend",
-    "backends.serving": "serve serve_again",
-    "simulator.marking": "mark",
-}
-"""The public names, by the module that defines them."""
-_HOME_OF: Final = {name: f"quiesce.{home}" for home, names in _HOMES.items() for name in names.split()}
-
-__all__ = list(_HOME_OF)
+from quiesce.doors import lazy_names
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from quiesce.allocators.cases.case import Case as Case
@@ -180,18 +135,48 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from quiesce.model.results import Verdict as Verdict
     from quiesce.simulator.marking import mark as mark
 else:  # type checkers refuse a name that is not above
-
-    def __getattr__(name: str) -> object:
-        """Load a public name."""
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
-
-        home = _HOME_OF[name]
-        value = import_module(f"{home}.{name}") if name == "operations" else getattr(import_module(home), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __all__, __getattr__ = lazy_names(
+        __name__,
+        {
+            "model": "operations",  # the module, for adapters that name most of its classes
+            "model.backend": (
+                "Backend Context Description Capability Promise Initialization DeviceProfile Reply Closing BackendFault"
+            ),
+            "model.operations": (
+                "Operation Slot MemoryKind CaptureMode FailurePoint InjectedError Allocate Free Trim Copy Stage Fill "
+                "Launch CreatePool DestroyPool CreateStream DestroyStream SynchronizeStream QueryStream CreateEvent "
+                "DestroyEvent RecordEvent WaitEvent QueryEvent SynchronizeEvent SynchronizeDevice Stall Release "
+                "BeginCapture EndCapture LaunchGraph DestroyGraph SelectDevice Initialize Finalize CreateInstance "
+                "DestroyInstance Partition CreatePolicy Node Hold Drop Backward Collect InjectFailure Mark"
+            ),
+            "model.outcomes": (
+                "Allocated Done OutOfMemory Rejected Unsupported Outcome INVALID_VALUE NOT_INITIALIZED "
+                "ALREADY_INITIALIZED INVALID_HANDLE ILLEGAL_STATE NOT_READY CAPTURE_UNSUPPORTED CAPTURE_INVALIDATED "
+                "CAPTURE_MERGE CAPTURE_UNJOINED CAPTURE_ISOLATION CAPTURE_IMPLICIT CAPTURED_EVENT BACKING_ERROR "
+                "ERROR_CODES Flavour"
+            ),
+            "model.observations": (
+                "DEFAULT_STREAM HandleKind BackingAllocated BackingFreed BackingRefused CopyEnqueued EventRecorded "
+                "EventWaited EventCompleted StreamSynchronized DeviceSynchronized HandleCreated HandleDestroyed "
+                "Observation"
+            ),
+            "model.gauges": "Gauge Source Readings",
+            "model.findings": "Finding Grade",
+            "model.results": "Result Report Verdict",
+            "model.errors": "QuiesceError CaseError ConfigurationError BackendUnavailable",
+            "allocators.cases.case": "Case",
+            "allocators.cases.parser": "parse_case",
+            "allocators.cases.writer": "write_case",
+            "allocators.execution": "run_case",
+            "allocators.conformance": "Conformance run_conformance",
+            "allocators.generation.campaign": "run_campaign",
+            "allocators.generation.sequence": "GeneratedSequence sequence_of",
+            "allocators.generation.strategies": "allocation_sequences",
+            "allocators.generation.saving": "SequenceFailed check_sequence",
+            "allocators.generation.corpus": "with_kept_sequences",
+            "backends.command": "CommandBackend",
+            "backends.registry": "load_backend",
+            "backends.serving": "serve serve_again",
+            "simulator.marking": "mark",
+        },
+    )

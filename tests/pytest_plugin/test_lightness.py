@@ -11,6 +11,7 @@ from .conftest import PLUGIN, Project
 PACKAGE: Final = "quiesce.pytest_plugin"
 AT_ENTRY: Final = (
     "quiesce",
+    "quiesce.doors",
     "quiesce.leaks",
     "quiesce.leaks.start",
     PACKAGE,

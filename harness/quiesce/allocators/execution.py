@@ -9,7 +9,7 @@ from typing import Final
 from quiesce.allocators.answers import describe_backend
 from quiesce.allocators.cases import Case, CaseKind, Known, expand
 from quiesce.allocators.lockstep import Trial, finding_of, run_lockstep
-from quiesce.allocators.reference.museum import FAULTS
+from quiesce.allocators.reference import FAULTS
 from quiesce.backends.reference import ReferenceBackend, faulty
 from quiesce.backends.reference import backend as reference_backend
 from quiesce.model import wording

@@ -5,9 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from quiesce.allocators.reference.machine import MACHINE_GAUGES, Machine
-from quiesce.allocators.reference.museum import FAULTS
-from quiesce.allocators.reference.world import Parts
+from quiesce.allocators.reference import FAULTS, MACHINE_GAUGES, Machine, Parts
 from quiesce.model.backend import Capability, Context, Description, DeviceProfile, Promise
 from quiesce.model.errors import ConfigurationError
 

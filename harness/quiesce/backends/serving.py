@@ -19,7 +19,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import BinaryIO, Final, TypeAlias
 
-from quiesce.allocators.cases.slots import ends_of, slots_made
+from quiesce.allocators.cases import ends_of, slots_made
 from quiesce.backends.registry import load_backend
 from quiesce.model.backend import Backend, Context, Description, DeviceProfile, Flavour, Initialization, Reply
 from quiesce.model.errors import QuiesceError

@@ -39,12 +39,17 @@ from quiesce.model.outcomes import (
     Unsupported,
 )
 from quiesce.model.requests import SIZE_BYTES_MAX
-from quiesce.simulator.runtime.build import build_library, is_library_built
-from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.launch import MachineSettings, device_options
-from quiesce.simulator.runtime.ledger import Thing
-from quiesce.simulator.runtime.machine import Machine, require_addresses
-from quiesce.simulator.runtime.observed import observations_of
+from quiesce.simulator.runtime import (
+    Machine,
+    MachineSettings,
+    Simulated,
+    Thing,
+    build_library,
+    device_options,
+    is_library_built,
+    observations_of,
+    require_addresses,
+)
 
 OUT_OF_MEMORY: Final = 2
 _CODES: Final = {

@@ -34,10 +34,7 @@ from quiesce.model.outcomes import (
     Unsupported,
 )
 from quiesce.model.requests import SIZE_BYTES_MAX
-from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE, MachineSettings, device_options
-from quiesce.simulator.runtime.ledger import Thing
-from quiesce.simulator.runtime.machine import Machine
+from quiesce.simulator.runtime import SETTINGS_VARIABLE, Machine, MachineSettings, Simulated, Thing, device_options
 
 __all__ = [
     "AllocatorContext",

@@ -13,8 +13,8 @@ from typing import Any, Final, NoReturn
 
 from quiesce.cli.endings import ExitCode
 from quiesce.model.rules import WATCHDOG_SECONDS, WATCHDOG_SECONDS_MAX
-from quiesce.reporting.text import clean_line
-from quiesce.simulator.judge.conditions import AtExit
+from quiesce.reporting import clean_line
+from quiesce.simulator.judge import AtExit
 
 SEED_MAX: Final = (1 << 64) - 1
 """The largest seed: what fits the 64 bits of every random generator that a driver program may use."""
@@ -190,7 +190,7 @@ def folder(text: str) -> Path:
 
 def report_folder(text: str) -> Path:
     """Return a folder that reports can be written to. Raises :class:`argparse.ArgumentTypeError` where they cannot."""
-    from quiesce.reporting.folder import FILE_NAMES
+    from quiesce.reporting import FILE_NAMES
 
     path = folder(text)
     for name in FILE_NAMES:

@@ -7,10 +7,9 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
-from quiesce.allocators.cases.writer import write_case
-from quiesce.allocators.conformance import Conformance, Standing, run_conformance
-from quiesce.allocators.conformance.run import OPERATIONS_DEFAULT
-from quiesce.allocators.generation.saving import FOLDER
+from quiesce.allocators.cases import write_case
+from quiesce.allocators.conformance import OPERATIONS_DEFAULT, Conformance, Standing, run_conformance
+from quiesce.allocators.generation import FOLDER
 from quiesce.backends.registry import Usable, is_driver_program
 from quiesce.cli.arguments import (
     Once,
@@ -31,8 +30,7 @@ from quiesce.cli.workers import Workers
 from quiesce.model.results import Result
 from quiesce.model.rules import IN_TIME
 from quiesce.model.wording import counted
-from quiesce.reporting.html import why_unavailable
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line, why_unavailable
 
 _OPERATIONS_OF_A_JOB: Final = 10_000
 """Fewer cost less than it costs to start a process and to load a backend there."""

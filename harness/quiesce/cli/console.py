@@ -19,7 +19,7 @@ from typing import Final, TextIO
 
 from quiesce.model.results import Result
 from quiesce.model.wording import counted
-from quiesce.reporting.text import COLOURED, PLAIN, Palette, clean_line
+from quiesce.reporting import COLOURED, PLAIN, Palette, clean_line
 
 
 def choose_palette(stream: TextIO, environment: Mapping[str, str]) -> Palette:
@@ -198,7 +198,7 @@ def _tell(kept: Path, directory: Path | None, console: Console) -> None:
 
 def tell_github(results: Sequence[Result], console: Console) -> None:
     """Write the annotations, if this is a step of GitHub Actions."""
-    from quiesce.reporting.github import checkout, finding_lines
+    from quiesce.reporting import checkout, finding_lines
 
     here = Path.cwd()
     if workspace := checkout(here):

@@ -15,9 +15,8 @@ from quiesce.cli.selection import check_described
 from quiesce.model.backend import Description
 from quiesce.model.errors import BackendUnavailable, ConfigurationError
 from quiesce.model.wording import bytes_in_words
-from quiesce.reporting.text import Palette, clean_line
-from quiesce.simulator.runtime.build import find_compiler, require_platform
-from quiesce.simulator.runtime.kernel_compiler import INSTALL_KERNELS, kernels_can_run
+from quiesce.reporting import Palette, clean_line
+from quiesce.simulator.runtime import INSTALL_KERNELS, find_compiler, kernels_can_run, require_platform
 
 EXEC: Final = "quiesce exec"
 """Under which name the command stands among the backends."""

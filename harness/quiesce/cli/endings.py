@@ -17,7 +17,7 @@ from typing import Final
 from quiesce.cli.console import Console
 from quiesce.model.errors import is_own_error
 from quiesce.model.results import Result
-from quiesce.reporting.result_lists import executed_count
+from quiesce.reporting import executed_count
 
 
 class ExitCode(enum.IntEnum):

@@ -16,13 +16,10 @@ from quiesce.cli.exec_options import ExecOptions, add_arguments, options_of
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.results import Result
 from quiesce.model.wording import EXEC_VARIABLE
-from quiesce.simulator.runtime.build import build_all
-from quiesce.simulator.runtime.cache import describe_replacement
-from quiesce.simulator.runtime.kernel_compiler import INSTALL_KERNELS, kernels_can_run
-from quiesce.simulator.runtime.launch import run_program
+from quiesce.simulator.runtime import INSTALL_KERNELS, build_all, describe_replacement, kernels_can_run, run_program
 
 if TYPE_CHECKING:
-    from quiesce.simulator.judge.known_errors import KnownError
+    from quiesce.simulator.judge import KnownError
 
 __all__ = ["add_arguments", "command"]
 
@@ -37,7 +34,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     known = known_errors_of(options)
     settings = options.machine(kernels=kernels)
     if options.report:
-        from quiesce.reporting.folder import clear_folder
+        from quiesce.reporting import clear_folder
 
         clear_folder(options.report)  # where another run writes its reports, this one does not begin
     prepare_cache(console)
@@ -46,14 +43,14 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     again = shlex.split(options.command)[2:-1]
     with run_program(options.words, settings, environment, meanwhile=_import_judges, options=again) as ended:
         from quiesce.cli.judging import end_of, judge_processes
-        from quiesce.reporting.pytest_handover import read_sessions
+        from quiesce.reporting import read_sessions
 
         sessions = read_sessions(ended.folder)
         end = end_of(ended.status, options.words, sessions)
         judged = judge_processes(ended, options, end, console, known)
     results = [*judged.results, *(each for session in sessions for each in session.results)]
     is_reported = not options.report or _report(options.report, results, console, options.seed)
-    from quiesce.reporting.terminal import render_summary
+    from quiesce.reporting import render_summary
 
     told = [each for session in sessions if session.ended is not None for each in session.results]
     console.write(render_summary(results, palette=console.palette, told=told))
@@ -76,7 +73,7 @@ def known_errors_of(options: ExecOptions) -> tuple[KnownError, ...]:
     """Return the errors that are expected. Raises ConfigurationError for a file that makes no sense."""
     if options.known_errors is None:
         return ()
-    from quiesce.simulator.judge.known_errors import read_known_errors
+    from quiesce.simulator.judge import read_known_errors
 
     return read_known_errors(options.known_errors)
 

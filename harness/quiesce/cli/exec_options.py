@@ -18,10 +18,8 @@ from typing import Final
 from quiesce.cli.arguments import REPORTS, add_at_exit, add_report, add_seed, whole_number
 from quiesce.model import wording
 from quiesce.model.program_run import Conditions
-from quiesce.simulator.judge.conditions import ApiErrors, AtExit
-from quiesce.simulator.runtime.flavours import Simulated, parse_flavour
-from quiesce.simulator.runtime.launch import RECYCLING, SCHEDULES, MachineSettings
-from quiesce.simulator.runtime.packages import without_pools
+from quiesce.simulator.judge import ApiErrors, AtExit
+from quiesce.simulator.runtime import RECYCLING, SCHEDULES, MachineSettings, Simulated, parse_flavour, without_pools
 
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
 """A size as many write it, whose unit is meant to be a power of 1024."""

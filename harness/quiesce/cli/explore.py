@@ -8,11 +8,8 @@ import json
 from pathlib import Path
 from typing import Final
 
-from quiesce.allocators.cases.writer import write_case
-from quiesce.allocators.generation.campaign import CampaignResult, Cause, reproduce_command
-from quiesce.allocators.generation.coverage import STATES
-from quiesce.allocators.generation.running import Jobs, Search
-from quiesce.allocators.generation.saving import FOLDER
+from quiesce.allocators.cases import write_case
+from quiesce.allocators.generation import FOLDER, STATES, CampaignResult, Cause, Jobs, Search, reproduce_command
 from quiesce.cli.arguments import (
     Once,
     add_report,
@@ -36,8 +33,7 @@ from quiesce.cli.workers import Here, Workers
 from quiesce.files import naming
 from quiesce.model.errors import reproduced_by
 from quiesce.model.wording import counted
-from quiesce.reporting.folder import clear_folder
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line, clear_folder
 
 OPERATIONS_DEFAULT: Final = 100_000
 

@@ -14,25 +14,29 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.cases.parser import CASE_SUFFIX
-from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.cases import CASE_SUFFIX, Case, write_case
 from quiesce.allocators.execution import run_case
-from quiesce.allocators.generation.campaign import (
+from quiesce.allocators.generation import (
     CampaignResult,
     Cause,
+    Died,
     Discovery,
     Failing,
+    Jobs,
+    Ran,
+    Search,
     Tally,
     case_name,
     distinct,
+    ended_process,
+    generate_one,
+    named_case,
     reproduce_command,
+    run_sequence,
+    save,
     shrink_failing,
 )
 from quiesce.allocators.generation.corpus import Database, folder_database, keep, kept
-from quiesce.allocators.generation.decoder import generate_one
-from quiesce.allocators.generation.running import Died, Jobs, Ran, Search, ended_process, run_sequence
-from quiesce.allocators.generation.saving import named_case, save
 from quiesce.backends import python_source
 from quiesce.cli.console import Console
 from quiesce.cli.endings import explain
@@ -41,7 +45,7 @@ from quiesce.model.backend import Backend, Description
 from quiesce.model.errors import ConfigurationError, is_own_error
 from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line
 
 _DEATHS_MAX: Final = 3
 """After so many sequences that ended their process, a search ends: each of them costs a new one."""

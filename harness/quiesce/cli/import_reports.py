@@ -14,10 +14,8 @@ from quiesce.cli.version import version
 from quiesce.model import wording
 from quiesce.model.findings import Finding, Grade
 from quiesce.model.results import Result, Verdict
-from quiesce.reporting.html import why_unavailable
-from quiesce.reporting.terminal import render_summary
-from quiesce.reporting.text import clean_line
-from quiesce.simulator.judge.conditions import AtExit
+from quiesce.reporting import clean_line, render_summary, why_unavailable
+from quiesce.simulator.judge import AtExit
 from quiesce.simulator.judge.leak_checkers.judgement import FORMATS, detect, judge_report
 from quiesce.simulator.judge.leak_checkers.report import UnreadableReport
 

@@ -16,25 +16,24 @@ from quiesce.cli.exec_options import ExecOptions
 from quiesce.model import wording
 from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted
-from quiesce.reporting.pytest_handover import Session
-from quiesce.reporting.text import clean, clean_line
-from quiesce.simulator.judge.failed_calls import needless
-from quiesce.simulator.judge.memory_use import lines_of
-from quiesce.simulator.judge.process import (
+from quiesce.reporting import Session, clean, clean_line
+from quiesce.simulator.judge import (
     JudgeConditions,
     Process,
     judge_process,
     judge_refused,
     judge_silent,
+    lines_of,
     names_of,
+    needless,
+    never_happened,
+    outlived,
     results_of,
 )
-from quiesce.simulator.judge.unchecked import never_happened, outlived
-from quiesce.simulator.runtime.launch import Ended, process_of
-from quiesce.simulator.runtime.loads import Loaded
+from quiesce.simulator.runtime import Ended, Loaded, process_of
 
 if TYPE_CHECKING:
-    from quiesce.simulator.judge.known_errors import KnownError
+    from quiesce.simulator.judge import KnownError
 
 NAMES_MAX: Final = 5
 """So many tests that failed by themselves are named; pytest named all of them."""

@@ -16,17 +16,15 @@ from quiesce.cli.judging import end_of, judge_processes
 from quiesce.model import wording
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.wording import bytes_in_words, counted
-from quiesce.reporting.pytest_handover import read_sessions
-from quiesce.reporting.terminal import render_summary
-from quiesce.reporting.text import clean_line
-from quiesce.simulator.runtime.launch import ended_before
-from quiesce.simulator.runtime.processes import members
-from quiesce.simulator.runtime.run_folder import (
+from quiesce.reporting import clean_line, read_sessions, render_summary
+from quiesce.simulator.runtime import (
     OWNER,
     DamagedFile,
     LeftFolder,
+    ended_before,
     is_owned,
     left_folders,
+    members,
     read_left,
     refuse_open_to_others,
     refuse_other_kinds,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from quiesce.allocators.cases.lint import lint_cases, notes
-from quiesce.allocators.oracle.rules import NAMES
-from quiesce.allocators.reference.museum import FAULTS
+from quiesce.allocators.cases import lint_cases, notes
+from quiesce.allocators.oracle import NAMES
+from quiesce.allocators.reference import FAULTS
 from quiesce.cli.arguments import add_cases
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode
 from quiesce.cli.selection import select_cases
 from quiesce.model.wording import counted
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.cases.wording import did_you_mean, near_names
-from quiesce.allocators.reference.museum import FAULTS
+from quiesce.allocators.cases import Case, did_you_mean, near_names
+from quiesce.allocators.reference import FAULTS
 from quiesce.backends.registry import Lack, Usable, backend_names
 from quiesce.cli.arguments import add_verbose, nonempty
 from quiesce.cli.console import Console
@@ -20,11 +19,8 @@ from quiesce.cli.endings import ExitCode
 from quiesce.cli.selection import select_cases
 from quiesce.cli.subjects import listed, subject_record
 from quiesce.model.errors import ConfigurationError, QuiesceError
-from quiesce.reporting.glossary import RULES_BY_SUBJECT
-from quiesce.reporting.terminal import align
-from quiesce.reporting.text import clean_line
-from quiesce.subjects import catalogue
-from quiesce.subjects.manifest import Subject
+from quiesce.reporting import RULES_BY_SUBJECT, align, clean_line
+from quiesce.subjects import Subject, catalogue
 
 
 @dataclass(frozen=True, slots=True)

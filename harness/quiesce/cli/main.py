@@ -138,7 +138,7 @@ def _run(words: Sequence[str], console: Console) -> ExitCode:
         console.write(parser.format_help())
         return ExitCode.COULD_NOT_RUN
     if command is not None and command not in COMMANDS:
-        from quiesce.allocators.cases.wording import instead_of
+        from quiesce.allocators.cases import instead_of
 
         parser.error(f"there is no command '{command}'; {instead_of(command, COMMANDS)}")
     parsed, unknown = parser.parse_known_args(words)

@@ -7,15 +7,14 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from quiesce.allocators.cases.case import Case, CaseKind
+from quiesce.allocators.cases import Case, CaseKind
 from quiesce.allocators.execution import Proof, ProofMatrix, deciding_faults, every_fault, prove
 from quiesce.cli.arguments import add_cases, add_topic
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode
 from quiesce.cli.selection import select_cases
 from quiesce.model.wording import counted
-from quiesce.reporting.terminal import align
-from quiesce.reporting.text import Palette, clean_line
+from quiesce.reporting import Palette, align, clean_line
 
 HEADER: Final = ("case", "without", "fault", "with it", "found")
 LEGEND: Final = "F: its own fault, found · x: another fault, found · .: nothing found · !: its own fault, not found"

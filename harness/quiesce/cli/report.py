@@ -11,12 +11,17 @@ from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, exit_code, explain
 from quiesce.cli.report_writing import has_unreadable, is_finished
 from quiesce.model.results import Report
-from quiesce.reporting.folder import read_folder, replace_reports, write_reports
-from quiesce.reporting.html import why_unavailable
-from quiesce.reporting.page.summary import named_backends
-from quiesce.reporting.result_lists import PLANNED, merged_report
-from quiesce.reporting.terminal import render_summary
-from quiesce.simulator.runtime.run_folder import is_run_folder
+from quiesce.reporting import (
+    PLANNED,
+    merged_report,
+    named_backends,
+    read_folder,
+    render_summary,
+    replace_reports,
+    why_unavailable,
+    write_reports,
+)
+from quiesce.simulator.runtime import is_run_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

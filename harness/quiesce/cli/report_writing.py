@@ -19,8 +19,7 @@ from quiesce.cli.selection import Choice, check_described
 from quiesce.cli.version import version
 from quiesce.model.errors import CaseError
 from quiesce.model.results import Report, Result
-from quiesce.reporting.folder import ReportFolder
-from quiesce.reporting.result_lists import ENDED, NAMED, PLANNED, SKIPPED, UNREADABLE
+from quiesce.reporting import ENDED, NAMED, PLANNED, SKIPPED, UNREADABLE, ReportFolder
 
 
 class ReportWriting:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from quiesce.allocators.cases.case import Case
+from quiesce.allocators.cases import Case
 from quiesce.allocators.execution import described, out_of_scope, run_and_prove
 from quiesce.backends.registry import Usable
 from quiesce.cli.arguments import REPORTS, add_cases, add_report, add_seed, add_timeout, add_topic, add_verbose
@@ -21,8 +21,7 @@ from quiesce.model.backend import Backend
 from quiesce.model.errors import CaseError, reproduced_by
 from quiesce.model.results import Result
 from quiesce.model.wording import counted
-from quiesce.reporting.html import why_unavailable
-from quiesce.reporting.terminal import Chosen, left_out_lines, opening_lines, render_summary
+from quiesce.reporting import Chosen, left_out_lines, opening_lines, render_summary, why_unavailable
 
 RunCase: TypeAlias = Callable[[Case, Backend], Result]
 

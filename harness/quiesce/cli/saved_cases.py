@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.generation.saving import save
+from quiesce.allocators.cases import Case
+from quiesce.allocators.generation import save
 from quiesce.cli.console import Console
 from quiesce.cli.endings import explain
 from quiesce.model import wording
 from quiesce.model.wording import counted
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line
 
 
 def save_or_complain(case: Case, directory: Path, console: Console) -> Path | None:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quiesce.allocators.answers import check_description
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.cases.catalogue import Catalogue, below_here, find_cases, load
-from quiesce.allocators.cases.wording import instead_of
+from quiesce.allocators.cases import Case, Catalogue, below_here, find_cases, instead_of, load
 from quiesce.backends.registry import (
     Unusable,
     Usable,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from quiesce.allocators.cases.parser import parse_case
-from quiesce.allocators.cases.writer import write_case
+from quiesce.allocators.cases import parse_case, write_case
 from quiesce.allocators.execution import run_case
-from quiesce.allocators.generation.saving import named_case
-from quiesce.allocators.generation.shrinking import TRIALS_MAX, shrink
+from quiesce.allocators.generation import TRIALS_MAX, named_case, shrink
 from quiesce.cli.arguments import Once, add_timeout, add_verbose, folder, nonempty_path
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode
@@ -16,7 +14,7 @@ from quiesce.cli.saved_cases import save_or_complain
 from quiesce.cli.selection import choose_described
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.wording import counted
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,20 +9,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from quiesce.allocators.cases.wording import did_you_mean, near_names
-from quiesce.allocators.generation.saving import FOLDER
+from quiesce.allocators.cases import did_you_mean, near_names
+from quiesce.allocators.generation import FOLDER
 from quiesce.cli.arguments import add_report, job_count, nonempty
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, end_early, exit_code, is_early_end
 from quiesce.cli.report_writing import ReportWriting, describe_machine
 from quiesce.cli.saved_cases import save_or_complain
 from quiesce.model.wording import counted
-from quiesce.reporting.html import why_unavailable
-from quiesce.subjects import catalogue
-from quiesce.subjects.manifest import Subject
-from quiesce.subjects.matrix import Matrix
-from quiesce.subjects.row import Row, RowResult, result_names, rows_of
-from quiesce.subjects.schedule import Ended, Unready, run_rows
+from quiesce.reporting import why_unavailable
+from quiesce.subjects import Ended, Matrix, Row, RowResult, Subject, Unready, catalogue, result_names, rows_of, run_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

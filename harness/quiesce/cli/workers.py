@@ -20,7 +20,7 @@ from multiprocessing.context import SpawnProcess
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from quiesce.allocators.generation.running import Died, Task
+from quiesce.allocators.generation import Died, Task
 from quiesce.backends.registry import Usable
 from quiesce.cli.endings import interrupted_by_signals
 from quiesce.cli.selection import choose_described

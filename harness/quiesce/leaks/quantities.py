@@ -14,7 +14,7 @@ from quiesce.model.rules import LOST_REFERENCES, Kind
 
 if TYPE_CHECKING:
     from quiesce.leaks.owners import Owners
-    from quiesce.simulator.runtime.own_machine import OwnMachine
+    from quiesce.simulator.runtime import OwnMachine
 
 PYTHON: Final = "python"
 C_HEAP: Final = "c-heap"

@@ -8,8 +8,7 @@ import pytest
 
 from quiesce.model.results import Result
 from quiesce.pytest_plugin.keys import BACKEND_PROPERTY, RESULT_ATTRIBUTE
-from quiesce.reporting.record import result_record
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line, result_record
 
 
 def as_text(result: Result) -> str:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from quiesce.allocators.cases.header import KEYS
-from quiesce.allocators.cases.parser import identify, parse_case
+from quiesce.allocators.cases import KEYS, identify, parse_case
 from quiesce.allocators.execution import run_and_prove
 from quiesce.model import wording
 from quiesce.model.errors import CaseError, is_own_error, reproduced_by
@@ -21,13 +20,12 @@ from quiesce.model.rules import Kind
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.keys import OWN_ERROR_ATTRIBUTE
 from quiesce.pytest_plugin.selection import chosen
-from quiesce.reporting.terminal import is_in_protocol
-from quiesce.reporting.text import clean_line, failure_text, place
+from quiesce.reporting import clean_line, failure_text, is_in_protocol, place
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from quiesce.allocators.cases.case import Case
+    from quiesce.allocators.cases import Case
     from quiesce.model.backend import Backend
 
 

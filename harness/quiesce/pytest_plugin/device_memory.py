@@ -23,7 +23,7 @@ from quiesce.files import open_private_file, private_folder
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.wording import bytes_from, bytes_in_words
 from quiesce.pytest_plugin.keys import EXEC_SETTINGS, MARKER_ERROR, MEMORY_MARKER
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line
 
 SHARES: Final = 1024
 _TURN: Final = SHARES

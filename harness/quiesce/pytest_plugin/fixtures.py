@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from quiesce.allocators.generation.sequence import GeneratedSequence
+    from quiesce.allocators.generation import GeneratedSequence
     from quiesce.model.backend import Backend
     from quiesce.pytest_plugin.leak_tests import LeakTest
     from quiesce.pytest_plugin.simulated_device import SimulatedDevice
@@ -124,7 +124,7 @@ def leak_check(request: pytest.FixtureRequest) -> LeakTest:
             f"make it an argument of the test or of a fixture, or mark the test with @pytest.mark.{LEAK_MARKER}",
             pytrace=False,
         )
-    from quiesce.leaks.plan import Plan
+    from quiesce.leaks import Plan
     from quiesce.pytest_plugin.leak_tests import LeakTest
 
     return LeakTest(Plan())  # the checks are switched off

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from quiesce.model.results import Result
-from quiesce.reporting.github import SUMMARY_BYTES_MAX, annotation_lines, checkout, finding_lines, summary
+from quiesce.reporting import SUMMARY_BYTES_MAX, annotation_lines, checkout, finding_lines, summary
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 

@@ -16,7 +16,7 @@ import pytest
 
 from quiesce.model.results import LEAK_CHECK
 from quiesce.pytest_plugin.keys import DEVICE_ATTRIBUTE, RESULT_ATTRIBUTE
-from quiesce.reporting.pytest_handover import HANDING_VARIABLE, Handing
+from quiesce.reporting import HANDING_VARIABLE, Handing
 
 
 class HandingOver:

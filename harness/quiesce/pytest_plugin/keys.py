@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from quiesce.backends.registry import Unusable
-    from quiesce.leaks.meters.contexts import ContextMeter
+    from quiesce.leaks import ContextMeter
     from quiesce.model.backend import Backend, Description
     from quiesce.model.results import Result
     from quiesce.pytest_plugin.leak_tests import LeakTest

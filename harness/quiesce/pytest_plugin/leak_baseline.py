@@ -17,14 +17,24 @@ from typing import Any, Final
 
 import pytest
 
-from quiesce.leaks.judgement import Growth, Judgement
-from quiesce.leaks.known import Applied, KnownLeak, amount_of, apply_known, gauge_name, merged, read_known, write_known
-from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import family_of
+from quiesce.leaks import (
+    Applied,
+    Growth,
+    Judgement,
+    KnownLeak,
+    Plan,
+    amount_of,
+    apply_known,
+    family_of,
+    gauge_name,
+    merged,
+    read_known,
+    write_known,
+)
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import INSTALLED
 from quiesce.model.wording import counted, shown_path
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line
 
 RECORDED: Final = "recorded; say why it is accepted"
 """The reason of an entry that was written."""

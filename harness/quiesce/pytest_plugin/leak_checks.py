@@ -17,10 +17,7 @@ from typing import Final
 
 import pytest
 
-from quiesce.leaks.check import OWN, LeakChecker, Owners
-from quiesce.leaks.judgement import Judgement, Outcome
-from quiesce.leaks.known import Applied
-from quiesce.leaks.plan import ROUNDS_MAX, ROUNDS_MIN, Plan, adjusted
+from quiesce.leaks import OWN, ROUNDS_MAX, ROUNDS_MIN, Applied, Judgement, LeakChecker, Outcome, Owners, Plan, adjusted
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import Finding
 from quiesce.model.results import Verdict
@@ -48,8 +45,7 @@ from quiesce.pytest_plugin.leak_results import (
 from quiesce.pytest_plugin.leak_rounds import FirstRun, ForkedChildren, KernelFaults, TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest
 from quiesce.pytest_plugin.neighbours import failed_subtests
-from quiesce.reporting.leak_checks import leak_in_short
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line, leak_in_short
 
 
 def asks_for_leak_check(item: pytest.Item) -> bool:

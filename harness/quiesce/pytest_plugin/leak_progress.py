@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from quiesce.leaks.judgement import Outcome
+from quiesce.leaks import Outcome
 from quiesce.model.wording import counted
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter

@@ -9,17 +9,26 @@ from typing import Final
 
 import pytest
 
-from quiesce.leaks.check import Peaks, measured_from
-from quiesce.leaks.judgement import Growth, Judgement, Outcome
-from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import DEVICE, PYTHON, REFERENCES, Quantity, family_of, kind_of_leak
+from quiesce.leaks import (
+    DEVICE,
+    PYTHON,
+    REFERENCES,
+    Growth,
+    Judgement,
+    Outcome,
+    Peaks,
+    Plan,
+    Quantity,
+    family_of,
+    kind_of_leak,
+    measured_from,
+)
 from quiesce.model.findings import Finding, Grade, RoundReadings
 from quiesce.model.results import LEAK_CHECK, Result, Verdict
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words, pytest_command
-from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK, LEAVES, MARKER_SAYS
-from quiesce.reporting.text import clean_line, failure_text, rate
-from quiesce.simulator.judge.quoting import with_allocation_quoted
+from quiesce.reporting import KEEPS_TO_ITS_PEAK, LEAVES, MARKER_SAYS, clean_line, failure_text, rate
+from quiesce.simulator.judge import with_allocation_quoted
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The rule that a leaking test breaks."""

@@ -21,8 +21,7 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from quiesce.leaks.judgement import Outcome
-from quiesce.leaks.system_calls import SystemCalls
+from quiesce.leaks import Outcome, SystemCalls
 from quiesce.model.findings import Finding
 from quiesce.pytest_plugin.keys import LEAK_TEST
 from quiesce.pytest_plugin.neighbours import (
@@ -34,9 +33,7 @@ from quiesce.pytest_plugin.neighbours import (
     repeatable,
     unreported,
 )
-from quiesce.simulator.runtime.kernel_logs import read_accesses
-from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
-from quiesce.simulator.runtime.own_machine import own_ledger
+from quiesce.simulator.runtime import SETTINGS_VARIABLE, own_ledger, read_accesses
 
 _PHASES: Final = {"setup": "setup", "call": "runtest", "teardown": "teardown"}
 """The method of an item that pytest calls in each phase."""
@@ -271,7 +268,7 @@ class KernelFaults:
         """Return the accesses that were wrong since the beginning."""
         if self._folder is None or self._counts() == self._told:
             return ()
-        from quiesce.simulator.judge.watching import RemoteWatch  # all of the oracle: long to load, rarely needed
+        from quiesce.simulator.judge import RemoteWatch  # all of the oracle: long to load, rarely needed
 
         watch = RemoteWatch(own_ledger(self._folder))
         try:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from quiesce.leaks.meters.own import OwnMeter
-from quiesce.leaks.plan import Plan
-from quiesce.leaks.quantities import Meter
-from quiesce.leaks.stages.settling import collect_garbage
+from quiesce.leaks import Meter, OwnMeter, Plan, collect_garbage
 
 
 class LeakTest:

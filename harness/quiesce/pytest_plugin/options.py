@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from quiesce.leaks.plan import Plan
+    from quiesce.leaks import Plan
 
 
 SEED_MAX: Final = (1 << 64) - 1
@@ -208,7 +208,7 @@ class LeakSettings:
 
     def plan(self) -> Plan:
         """Return the plan of every test that says nothing else. Raises :class:`pytest.UsageError` with one line."""
-        from quiesce.leaks.plan import Plan, adjusted
+        from quiesce.leaks import Plan, adjusted
         from quiesce.model.errors import ConfigurationError
 
         plan = Plan()

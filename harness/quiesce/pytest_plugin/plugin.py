@@ -113,7 +113,7 @@ def _prepare_workers(config: pytest.Config, record: RunRecord) -> None:
 
 def _add_corpus(config: pytest.Config) -> None:
     """Add the corpus to what is collected; pytest itself sees to it that nothing is collected twice."""
-    from quiesce.allocators.cases.catalogue import corpus_directory
+    from quiesce.allocators.cases import corpus_directory
     from quiesce.model.errors import ConfigurationError
 
     try:
@@ -232,7 +232,7 @@ def _check_simulated_devices(session: pytest.Session) -> None:
     if items:
         from quiesce.model.errors import ConfigurationError
         from quiesce.pytest_plugin.simulated_device import check_markers, refuse
-        from quiesce.reporting.text import clean_line
+        from quiesce.reporting import clean_line
 
         try:
             check_markers(items)

@@ -10,14 +10,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quiesce.leaks.plan import ROUNDS_MIN
+from quiesce.leaks import ROUNDS_MIN
 from quiesce.model.wording import counted
 from quiesce.pytest_plugin.case_items import CaseItem
 from quiesce.pytest_plugin.keys import DESCRIPTIONS, NOT_RUN, SELECTION, SETTINGS
 from quiesce.pytest_plugin.selection import chosen
-from quiesce.reporting.result_lists import NAMED, SKIPPED
-from quiesce.reporting.terminal import Chosen, left_out_lines, opening_lines
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import NAMED, SKIPPED, Chosen, clean_line, left_out_lines, opening_lines
 
 
 def header_lines(config: pytest.Config, items: Sequence[pytest.Item], checked: int) -> list[str]:

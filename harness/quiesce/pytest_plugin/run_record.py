@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from quiesce.model.results import Report, Result
-    from quiesce.reporting.folder import ReportFolder
+    from quiesce.reporting import ReportFolder
 
 
 class RunRecord:
@@ -63,14 +63,14 @@ class RunRecord:
         if self._settings.report is None or self._is_worker or self._config.option.collectonly:
             return
         from quiesce.pytest_plugin.run_header import run_facts
-        from quiesce.reporting.folder import ReportFolder
+        from quiesce.reporting import ReportFolder
 
         self._facts = run_facts(self._config)
         folder = ReportFolder(self._settings.report, seed=self._settings.seed, run=self._facts)
         try:
             self._folder = folder.__enter__()
         except OSError as error:
-            from quiesce.reporting.text import clean_line
+            from quiesce.reporting import clean_line
 
             why = "it is a file" if isinstance(error, FileExistsError) else error.strerror or str(error)
             where = clean_line(str(error.filename or self._settings.report))
@@ -111,7 +111,7 @@ class RunRecord:
                 str(value) for name, value in report.user_properties if name == BACKEND_PROPERTY
             )
             return
-        from quiesce.reporting.record import result_from_record
+        from quiesce.reporting import result_from_record
 
         # pytest-rerunfailures counts its repetitions there
         result = replace(result_from_record(json.loads(text)), attempt=getattr(report, "rerun", 0) + 1)
@@ -126,7 +126,7 @@ class RunRecord:
 
     def keep_not_run(self, records: Iterable[str]) -> None:
         """Keep the results of cases that their backend cannot run, as a worker told them."""
-        from quiesce.reporting.record import result_from_record
+        from quiesce.reporting import result_from_record
 
         for text in records:
             self._keep(result_from_record(json.loads(text)))
@@ -207,14 +207,14 @@ class RunRecord:
 
     def _drop_earlier_attempts(self) -> None:
         if self._results:
-            from quiesce.reporting.result_lists import last_attempts
+            from quiesce.reporting import last_attempts
 
             self._results = last_attempts(self._results)
 
     def _report(self) -> Report:
         from quiesce.model.results import Report
         from quiesce.pytest_plugin.run_header import run_facts
-        from quiesce.reporting.result_lists import ordered
+        from quiesce.reporting import ordered
 
         return Report(self._settings.seed, tuple(ordered(self._results)), self._facts or run_facts(self._config))
 
@@ -239,9 +239,14 @@ class RunRecord:
 
     def _lines(self, cases: list[Result], *, asked: bool) -> tuple[list[str], list[str]]:
         """Return what is to be said of cases and of the run, and what of it is a warning."""
-        from quiesce.reporting.result_lists import count_by_backend
-        from quiesce.reporting.terminal import empty_warnings, left_out_lines, not_run_lines, summary_table
-        from quiesce.reporting.text import clean_line
+        from quiesce.reporting import (
+            clean_line,
+            count_by_backend,
+            empty_warnings,
+            left_out_lines,
+            not_run_lines,
+            summary_table,
+        )
 
         counts = count_by_backend(cases, set(self._settings.backends or ()) - self._ordinary_backends)
         is_said = cases and self._config.option.verbose >= 0  # in the header
@@ -266,7 +271,7 @@ class RunRecord:
         return lines, warnings
 
     def _conclude(self, terminalreporter: pytest.TerminalReporter, cases: list[Result]) -> None:
-        from quiesce.reporting.terminal import conclusions
+        from quiesce.reporting import conclusions
 
         seed = f"; seed {self._settings.seed}" if self._settings.seed else ""
         for line in conclusions(cases):
@@ -277,7 +282,7 @@ class RunRecord:
             tell_github_of_cases(terminalreporter, cases)
 
     def _tell_leaks(self, terminalreporter: pytest.TerminalReporter, checks: list[Result]) -> None:
-        from quiesce.reporting.leak_checks import checks_in_short, leak_check_lines, shortened
+        from quiesce.reporting import checks_in_short, leak_check_lines, shortened
 
         terminalreporter.section("leak checks")
         for line in (*leak_check_lines(checks), *shortened(self._slow_checks)):
@@ -292,6 +297,6 @@ class RunRecord:
 
 
 def _page_note() -> str:
-    from quiesce.reporting.html import why_unavailable
+    from quiesce.reporting import why_unavailable
 
     return why_unavailable()

@@ -10,7 +10,7 @@ from quiesce.backends.registry import Unusable, backend_names, probe_backend, pr
 from quiesce.model.errors import BackendUnavailable, ConfigurationError
 from quiesce.pytest_plugin.keys import SELECTION, SETTINGS, Selection
 from quiesce.pytest_plugin.worker_devices import keep_to_own_device
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line
 
 if TYPE_CHECKING:
     from quiesce.model.backend import Backend

@@ -25,13 +25,19 @@ from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted, pytest_command
 from quiesce.pytest_plugin.attaching import as_text
 from quiesce.pytest_plugin.keys import DEVICE_RESULT, REFUSED, SIMULATED_MARKER
-from quiesce.reporting.text import finding_text
-from quiesce.simulator.judge.conditions import AtExit
-from quiesce.simulator.judge.watching import Between, RemoteWatch, Watch
-from quiesce.simulator.runtime.flavours import Simulated, parse_flavour
-from quiesce.simulator.runtime.launch import RECYCLING, SCHEDULES, SETTINGS_VARIABLE, MachineSettings, check_settings
-from quiesce.simulator.runtime.machine import Machine
-from quiesce.simulator.runtime.own_machine import own_ledger
+from quiesce.reporting import finding_text
+from quiesce.simulator.judge import AtExit, Between, RemoteWatch, Watch
+from quiesce.simulator.runtime import (
+    RECYCLING,
+    SCHEDULES,
+    SETTINGS_VARIABLE,
+    Machine,
+    MachineSettings,
+    Simulated,
+    check_settings,
+    own_ledger,
+    parse_flavour,
+)
 
 _OPTIONS: Final = ("capacity", "devices", "fail", "pinned", "recycle", "stacks")
 _WORDS: Final = ("flavour", "schedule", "seed", "left", *_OPTIONS)

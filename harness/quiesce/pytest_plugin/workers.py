@@ -45,7 +45,7 @@ class WorkerDeaths:
         if result is None:
             return
         from quiesce.pytest_plugin.attaching import attach
-        from quiesce.reporting.text import failure_text
+        from quiesce.reporting import failure_text
 
         attach(result, report)
         report.longrepr = failure_text(result)

@@ -7,9 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.allocators.oracle.rules import EVERY_STEP
-from quiesce.allocators.oracle.rules.answers import DOCUMENTED, REFUSED, SERVED
-from quiesce.allocators.oracle.rules.closing import COST, GAUGE, GROWTH, HANDLES_GONE, NOTHING_LEFT
+from quiesce.allocators.oracle import (
+    COST,
+    DOCUMENTED,
+    EVERY_STEP,
+    GAUGE,
+    GROWTH,
+    HANDLES_GONE,
+    NOTHING_LEFT,
+    REFUSED,
+    SERVED,
+)
 from quiesce.model import program_rules
 from quiesce.model import rules as contract
 from quiesce.model.program_rules import COPIED_DIRECTLY, ORDERED

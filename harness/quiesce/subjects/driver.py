@@ -9,8 +9,7 @@ from dataclasses import replace
 from quiesce.backends.command import CommandBackend
 from quiesce.model.backend import BackendFault, Context, Description, DeviceProfile
 from quiesce.model.errors import BackendUnavailable
-from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.launch import MachineSettings, Prepared, device_options, prepare
+from quiesce.simulator.runtime import MachineSettings, Prepared, Simulated, device_options, prepare
 from quiesce.subjects.build import Built
 from quiesce.subjects.commands import replace_in_values, replace_words
 from quiesce.subjects.manifest import Run, Subject, Variant

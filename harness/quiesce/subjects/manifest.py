@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from quiesce.simulator.judge.conditions import AtExit
-from quiesce.simulator.runtime.flavours import Simulated
+from quiesce.simulator.judge import AtExit
+from quiesce.simulator.runtime import Simulated
 
 BASE: Final = "base"
 """The variant that a driver is without further arguments."""

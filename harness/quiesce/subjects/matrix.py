@@ -9,8 +9,7 @@ from typing import Final
 
 from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted
-from quiesce.reporting.terminal import align
-from quiesce.reporting.text import PLAIN, Palette, clean, clean_line, failure_text
+from quiesce.reporting import PLAIN, Palette, align, clean, clean_line, failure_text
 from quiesce.subjects.manifest import SubjectKind
 from quiesce.subjects.row import Row, RowResult
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
 
-from quiesce.allocators.cases.wording import nearest
+from quiesce.allocators.cases import nearest
 from quiesce.model import wording
 from quiesce.model.backend import Backend, BackendFault, Context, Description, DeviceProfile
 from quiesce.model.errors import BackendUnavailable, ConfigurationError, SubjectNotBuilt

@@ -15,9 +15,8 @@ from typing import Final, NoReturn, TypeVar
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.requests import RequestError, evaluate_size
 from quiesce.model.versions import parse_versions
-from quiesce.simulator.judge.conditions import AtExit
-from quiesce.simulator.runtime.flavours import Simulated, parse_flavour
-from quiesce.simulator.runtime.launch import SCHEDULES
+from quiesce.simulator.judge import AtExit
+from quiesce.simulator.runtime import SCHEDULES, Simulated, parse_flavour
 from quiesce.subjects.manifest import (
     BASE,
     OPERATIONS_DEFAULT,

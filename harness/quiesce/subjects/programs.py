@@ -15,10 +15,8 @@ from typing import Final
 from quiesce.model.findings import Finding
 from quiesce.model.results import Result, Verdict
 from quiesce.model.rules import Kind
-from quiesce.simulator.judge.conditions import AtExit
-from quiesce.simulator.judge.process import JudgeConditions, judge_process, judge_silent
-from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.launch import MachineSettings, Prepared, prepare
+from quiesce.simulator.judge import AtExit, JudgeConditions, judge_process, judge_silent
+from quiesce.simulator.runtime import MachineSettings, Prepared, Simulated, prepare
 from quiesce.subjects.build import Built
 from quiesce.subjects.commands import replace_in_values, replace_words
 from quiesce.subjects.manifest import Program

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from quiesce.allocators.cases.case import Case
-from quiesce.allocators.cases.catalogue import below_here, find_cases, load
-from quiesce.allocators.cases.parser import identify
+from quiesce.allocators.cases import Case, below_here, find_cases, identify, load
 from quiesce.allocators.conformance import run_conformance
 from quiesce.allocators.execution import KNOWN_STILL_THERE, run_case
 from quiesce.model import wording

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.files import private_folder
-from quiesce.simulator.runtime.cache import cache_folder
+from quiesce.simulator.runtime import cache_folder
 
 _MARKER: Final = "complete"
 _CONTENT: Final = "content"

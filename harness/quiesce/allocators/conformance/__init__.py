@@ -12,7 +12,23 @@ look at what it says of itself and at its contexts, ``monitor`` at every answer 
 and the generated sequences; ``result`` is what comes of it, with what nothing exercised.
 """
 
-from quiesce.allocators.conformance.result import Conformance, Gap, Standing
-from quiesce.allocators.conformance.run import OPERATIONS_DEFAULT, run_conformance
+from __future__ import annotations
 
-__all__ = ["Conformance", "Gap", "OPERATIONS_DEFAULT", "Standing", "run_conformance"]
+from typing import TYPE_CHECKING
+
+from quiesce.doors import lazy_names
+
+if TYPE_CHECKING:
+    from quiesce.allocators.conformance.result import Conformance as Conformance
+    from quiesce.allocators.conformance.result import Gap as Gap
+    from quiesce.allocators.conformance.result import Standing as Standing
+    from quiesce.allocators.conformance.run import OPERATIONS_DEFAULT as OPERATIONS_DEFAULT
+    from quiesce.allocators.conformance.run import run_conformance as run_conformance
+else:  # type checkers refuse a name that is not above
+    __all__, __getattr__ = lazy_names(
+        __name__,
+        {
+            "result": "Conformance Gap Standing",
+            "run": "OPERATIONS_DEFAULT run_conformance",
+        },
+    )

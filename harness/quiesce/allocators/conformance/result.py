@@ -17,8 +17,7 @@ from quiesce.model.backend import Capability, Description, Promise
 from quiesce.model.findings import Finding
 from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted
-from quiesce.reporting.terminal import told_once
-from quiesce.reporting.text import clean_line
+from quiesce.reporting import clean_line, told_once
 
 LACKING_SHOWN_MAX: Final = 3
 """So many capabilities are shown of those that unsupported cases lack."""

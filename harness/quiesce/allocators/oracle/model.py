@@ -100,9 +100,8 @@ class Model(Facts):
         if observations:
             if self.profile.flavour is Flavour.HIP:
                 change.needless = observation_effects.needless_waits(self, observations)
-            observation_effects.see(
-                self, observations, SOME_POOL if self.asked.nothing_yet else self._taker(change), change
-            )
+            taker = SOME_POOL if self.asked.nothing_yet else self._taker(change)
+            observation_effects.see(self, observations, taker, change)
             reuse.defer_free(self, change)
         if not self.can(Capability.BACKING_LEDGER):
             self._note_unseen(change)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NoReturn, TypeVar
 
-from quiesce.allocators.cases.slots import ends_of, slots_made, slots_used
+from quiesce.allocators.cases import ends_of, slots_made, slots_used
 from quiesce.model import observations as seen
 from quiesce.model.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.model.gauges import Gauge, Readings, Source

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from quiesce.allocators.cases.slots import ends_of, makes_of
+from quiesce.allocators.cases import ends_of, makes_of
 from quiesce.leaks.owners import Frame, Owners, frame_text
 from quiesce.leaks.quantities import CONTEXTS, BaseMeter, Meter, Quantity, Surroundings
 from quiesce.model.backend import Backend, BackendFault, Capability, Closing, Context, Description, DeviceProfile, Reply

@@ -39,10 +39,8 @@ from quiesce.leaks.quantities import (
     Surroundings,
 )
 from quiesce.model.findings import CallSite, Frame
-from quiesce.simulator.judge.call_stacks import scripts_of
-from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
-from quiesce.simulator.runtime.ledger import OF_LIBRARIES, LiveThing, Thing
-from quiesce.simulator.runtime.own_machine import OwnMachine
+from quiesce.simulator.judge import scripts_of
+from quiesce.simulator.runtime import OF_LIBRARIES, SETTINGS_VARIABLE, LiveThing, OwnMachine, Thing
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from quiesce.leaks.judgement import Outcome
 from quiesce.leaks.quantities import DEVICE, PYTHON
-from quiesce.simulator.runtime.ledger import Ledger, Seen, Thing
-from quiesce.simulator.runtime.own_machine import OwnMachine
+from quiesce.simulator.runtime import Ledger, OwnMachine, Seen, Thing
 
 _MEMORY_OF_DEVICES = (Thing.DEVICE, Thing.PHYSICAL)
 

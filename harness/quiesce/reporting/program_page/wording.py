@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.allocators.oracle.rules.closing import GROWTH, HANDLES_GONE, NOTHING_LEFT
+from quiesce.allocators.oracle import GROWTH, HANDLES_GONE, NOTHING_LEFT
 from quiesce.model.findings import CallSite, Frame
 from quiesce.model.program_rules import (
     AFTER_UNCHANGED,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quiesce.allocators.oracle.oracle import Oracle
+from quiesce.allocators.oracle import Oracle
 from quiesce.model.backend import Capability, Description, DeviceProfile, Reply
 from quiesce.model.findings import Finding
 from quiesce.model.operations import Mark
@@ -26,8 +26,7 @@ from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.wording import thing_in_words
-from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing
-from quiesce.simulator.runtime.observed import observations_of
+from quiesce.simulator.runtime import Flag, Record, Seen, Thing, observations_of
 
 _DIRECTIONS: Final = ("HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice")
 """By their numbers in ``cudaMemcpyKind`` and ``hipMemcpyKind``."""

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from quiesce.model.findings import INSTALLED, SHUTDOWN, Frame, is_installed
-from quiesce.simulator.runtime.stacks import INTERPRETER, CallStack
+from quiesce.simulator.runtime import INTERPRETER, CallStack
 
 CALLERS_MAX: Final = 8
 """How many callers a line names; those between the first ones and the one that differs are left out."""

@@ -19,8 +19,7 @@ from quiesce.model.rules import Kind
 from quiesce.model.wording import counted
 from quiesce.simulator.judge.call_stacks import made_at
 from quiesce.simulator.judge.origins import Origins
-from quiesce.simulator.runtime.failed_calls import FailureLog, LoggedFailure, error_name
-from quiesce.simulator.runtime.stacks import CallStacks
+from quiesce.simulator.runtime import CallStacks, FailureLog, LoggedFailure, error_name
 
 if TYPE_CHECKING:
     from quiesce.simulator.judge.known_errors import KnownError

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from quiesce.allocators.oracle.growth import grows_as_expected
-from quiesce.allocators.oracle.rules.closing import GROWTH
+from quiesce.allocators.oracle import GROWTH, grows_as_expected
 from quiesce.model.findings import Finding, Grade
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words, counted
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.wording import things_in_words
-from quiesce.simulator.runtime.ledger import OF_LIBRARIES, Record, Seen, Thing
+from quiesce.simulator.runtime import OF_LIBRARIES, Record, Seen, Thing
 
 
 @dataclass(frozen=True, slots=True)

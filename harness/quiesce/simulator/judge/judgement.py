@@ -32,10 +32,21 @@ from quiesce.simulator.judge.unchecked import (
     kernels_unchecked,
     leaks_not_judged,
 )
-from quiesce.simulator.runtime.device_code import NO_CODE, DeviceCode
-from quiesce.simulator.runtime.kernel_logs import LoggedAccess, Touched, TouchedLog
-from quiesce.simulator.runtime.ledger import OF_KERNELS, Flag, Ledger, LiveThing, Record, Seen, Thing
-from quiesce.simulator.runtime.stacks import CallStacks
+from quiesce.simulator.runtime import (
+    NO_CODE,
+    OF_KERNELS,
+    CallStacks,
+    DeviceCode,
+    Flag,
+    Ledger,
+    LiveThing,
+    LoggedAccess,
+    Record,
+    Seen,
+    Thing,
+    Touched,
+    TouchedLog,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,7 @@ from quiesce.model.wording import bytes_in_words, shown_path
 from quiesce.simulator.judge.drafts import Barrier, Draft
 from quiesce.simulator.judge.quoting import how_to_get_lines, quotations
 from quiesce.simulator.judge.wording import thing_in_words
-from quiesce.simulator.runtime.device_code import ProgramSources
-from quiesce.simulator.runtime.kernel_logs import LoggedAccess, Place
-from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing
+from quiesce.simulator.runtime import Flag, LoggedAccess, Place, ProgramSources, Record, Seen, Thing
 
 
 @dataclass(frozen=True, slots=True)

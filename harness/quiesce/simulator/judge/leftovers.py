@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from quiesce.allocators.oracle.rules.closing import HANDLES_GONE, NOTHING_LEFT
+from quiesce.allocators.oracle import HANDLES_GONE, NOTHING_LEFT
 from quiesce.model.findings import Finding, Grade
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words, counted
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.wording import things_in_words
-from quiesce.simulator.runtime.ledger import LiveThing, Reach, Thing
+from quiesce.simulator.runtime import LiveThing, Reach, Thing
 
 HELD_MAX: Final = 20
 """How many places a note lists that made what is held at the end."""

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from quiesce.simulator.runtime.device_code import NO_CODE, DeviceCode
-from quiesce.simulator.runtime.kernel_logs import LoggedAccess, TouchedLog, read_accesses, touched_beside
-from quiesce.simulator.runtime.ledger import Ledger, open_ledger
-from quiesce.simulator.runtime.stacks import CallStacks, open_stacks
+from quiesce.simulator.runtime import (
+    NO_CODE,
+    CallStacks,
+    DeviceCode,
+    Ledger,
+    LoggedAccess,
+    TouchedLog,
+    open_ledger,
+    open_stacks,
+    read_accesses,
+    touched_beside,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from quiesce.model.wording import bytes_in_words, counted
 from quiesce.simulator.judge.call_stacks import made_at
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.wording import things_in_words
-from quiesce.simulator.runtime.ledger import Flag, Ledger, LiveThing, Record, Seen, Thing
+from quiesce.simulator.runtime import Flag, Ledger, LiveThing, Record, Seen, Thing
 
 PARTS_MAX: Final = 240
 """More would be narrower than what a screen shows."""

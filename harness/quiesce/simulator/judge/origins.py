@@ -11,10 +11,7 @@ from quiesce.model.findings import CallSite, Finding, Frame
 from quiesce.simulator.judge.call_stacks import calls_of, frames_of, made_at, place_of
 from quiesce.simulator.judge.drafts import Draft, finished, order_in_words
 from quiesce.simulator.judge.kernel_accesses import call_in_kernel
-from quiesce.simulator.runtime.device_code import VariableLog
-from quiesce.simulator.runtime.kernel_logs import LoggedAccess
-from quiesce.simulator.runtime.ledger import OF_KERNELS, LiveThing, Record, Seen
-from quiesce.simulator.runtime.stacks import CallStacks
+from quiesce.simulator.runtime import OF_KERNELS, CallStacks, LiveThing, LoggedAccess, Record, Seen, VariableLog
 
 _ABOUT_BLOCKS: Final = OF_KERNELS | {
     *(Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED, Seen.COPIED_UNWRITTEN)

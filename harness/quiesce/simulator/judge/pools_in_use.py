@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.simulator.runtime.ledger import Ledger, Seen
-from quiesce.simulator.runtime.packages import POOLS_OFF
-from quiesce.simulator.runtime.stacks import CallStack, CallStacks
+from quiesce.simulator.runtime import POOLS_OFF, CallStack, CallStacks, Ledger, Seen
 
 STACKS_MAX: Final = 64
 """Of so many different call stacks that asked for memory, the first ones, each is looked at."""

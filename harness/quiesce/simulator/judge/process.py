@@ -31,10 +31,15 @@ from quiesce.simulator.judge.unchecked import (
     left_out_for_room,
     met_in,
 )
-from quiesce.simulator.runtime.failed_calls import FailureLog, RefusalKind, read_failures, read_refusals
-from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.kernel_logs import read_uncomputed
-from quiesce.simulator.runtime.loads import Load
+from quiesce.simulator.runtime import (
+    FailureLog,
+    Load,
+    RefusalKind,
+    Simulated,
+    read_failures,
+    read_refusals,
+    read_uncomputed,
+)
 
 if TYPE_CHECKING:
     from quiesce.simulator.judge.known_errors import KnownError

@@ -16,9 +16,7 @@ from quiesce.simulator.judge.leftovers import by_place, role_of
 from quiesce.simulator.judge.memory_use import MemoryRecorder
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.wording import Place, Sentences, addresses_of, thing_in_words
-from quiesce.simulator.runtime.kernel_logs import LoggedAccess
-from quiesce.simulator.runtime.ledger import Ledger, LiveThing, Reach, Record, Seen
-from quiesce.simulator.runtime.stacks import CallStacks
+from quiesce.simulator.runtime import CallStacks, Ledger, LiveThing, LoggedAccess, Reach, Record, Seen
 
 BEFORE: Final = 8
 """Calls shown before the one that broke a rule."""

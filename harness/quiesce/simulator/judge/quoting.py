@@ -14,8 +14,7 @@ from typing import Final
 
 from quiesce.files import open_regular
 from quiesce.model.findings import Finding, Quotation
-from quiesce.simulator.runtime.device_code import ProgramSources
-from quiesce.simulator.runtime.kernel_logs import LoggedAccess
+from quiesce.simulator.runtime import LoggedAccess, ProgramSources
 
 AROUND: Final = 1
 """How many lines are quoted before the place, and after it."""

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 from quiesce.allocators.indexes import IntervalIndex
-from quiesce.allocators.oracle.clocks import Clock, HappensBefore, StreamState
+from quiesce.allocators.oracle import Clock, HappensBefore, StreamState
 from quiesce.model.findings import Finding
 from quiesce.model.observations import DEFAULT_STREAM
 from quiesce.model.program_rules import ORDERED
@@ -23,9 +23,7 @@ from quiesce.simulator.judge.drafts import Draft, order_in_words
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.quoting import quoted_places
 from quiesce.simulator.judge.wording import stream_in_words, thing_in_words
-from quiesce.simulator.runtime.device_code import ProgramSources
-from quiesce.simulator.runtime.kernel_logs import Piece, Touch, Touched
-from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing
+from quiesce.simulator.runtime import Flag, Piece, ProgramSources, Record, Seen, Thing, Touch, Touched
 
 _CHUNK_BYTES: Final = 1 << 23
 """So many addresses are compared at once."""

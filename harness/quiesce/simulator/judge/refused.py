@@ -15,12 +15,19 @@ from typing import Final, TypeAlias
 from quiesce.model.outcomes import Flavour
 from quiesce.model.wording import bytes_in_words
 from quiesce.simulator.judge.wording import things_in_words
-from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind
-from quiesce.simulator.runtime.flavours import COMPILER_PACKAGES, KNOWN, Simulated
-from quiesce.simulator.runtime.ledger import Record, Thing
-from quiesce.simulator.runtime.loads import Load, Loaded
-from quiesce.simulator.runtime.packages import Package
-from quiesce.simulator.runtime.vendor_libraries import releases_of_functions
+from quiesce.simulator.runtime import (
+    COMPILER_PACKAGES,
+    KNOWN,
+    Load,
+    Loaded,
+    Package,
+    Record,
+    Refusal,
+    RefusalKind,
+    Simulated,
+    Thing,
+    releases_of_functions,
+)
 
 _OF_A_MAJOR: Final = 1000
 _OF_A_MINOR: Final = 10

@@ -29,11 +29,21 @@ from quiesce.simulator.judge.refused import (
     uninstalled_text,
 )
 from quiesce.simulator.judge.unchecked import OUTLIVED
-from quiesce.simulator.runtime.failed_calls import Refusal, RefusalKind, read_refusals
-from quiesce.simulator.runtime.flavours import KNOWN, Simulated
-from quiesce.simulator.runtime.ledger import Flag, Ledger, Record, Seen, Thing
-from quiesce.simulator.runtime.loads import Load, Loaded
-from quiesce.simulator.runtime.packages import owner_of
+from quiesce.simulator.runtime import (
+    KNOWN,
+    Flag,
+    Ledger,
+    Load,
+    Loaded,
+    Record,
+    Refusal,
+    RefusalKind,
+    Seen,
+    Simulated,
+    Thing,
+    owner_of,
+    read_refusals,
+)
 
 _MEMORY: Final = frozenset({Seen.ALLOCATED, Seen.FREED, Seen.READ, Seen.WRITTEN, Seen.COPIED, Seen.STAGED_AGAIN})
 _QUESTIONS: Final = frozenset(

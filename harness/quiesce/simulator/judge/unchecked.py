@@ -14,9 +14,7 @@ from typing import Final, TypeAlias
 
 from quiesce.model.wording import bytes_in_words, counted
 from quiesce.simulator.judge.conditions import AtExit
-from quiesce.simulator.runtime.kernel_logs import Uncomputed
-from quiesce.simulator.runtime.ledger import CALL_KINDS, Full, Ledger
-from quiesce.simulator.runtime.processes import Survivor
+from quiesce.simulator.runtime import CALL_KINDS, Full, Ledger, Survivor, Uncomputed
 
 _SHOWN_MAX: Final = 3
 _NAME_MAX: Final = 100

@@ -22,12 +22,18 @@ from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.judgement import RunningJudgement
 from quiesce.simulator.judge.logs import open_logs
 from quiesce.simulator.judge.tested import Untested, Use, untested
-from quiesce.simulator.runtime.device_code import NO_CODE, DeviceCode
-from quiesce.simulator.runtime.flavours import Simulated
-from quiesce.simulator.runtime.kernel_logs import LoggedAccess, TouchedLog
-from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE
-from quiesce.simulator.runtime.ledger import OF_KERNELS, Ledger, LiveThing
-from quiesce.simulator.runtime.stacks import CallStacks
+from quiesce.simulator.runtime import (
+    NO_CODE,
+    OF_KERNELS,
+    SETTINGS_VARIABLE,
+    CallStacks,
+    DeviceCode,
+    Ledger,
+    LiveThing,
+    LoggedAccess,
+    Simulated,
+    TouchedLog,
+)
 
 _OUTSIDE: Final = {SETTINGS_VARIABLE: ""}
 """What keeps a process out of the run: without settings it would be led back into it (``audit/execs.c``)."""

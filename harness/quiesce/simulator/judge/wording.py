@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quiesce.model.wording import bytes_in_words, counted
-from quiesce.simulator.runtime.ledger import Flag, Record, Seen, Thing
+from quiesce.simulator.runtime import Flag, Record, Seen, Thing
 
 _THINGS: Final[Mapping[Thing, tuple[str, str]]] = {
     Thing.DEVICE: ("block", " of device memory"),

@@ -15,8 +15,7 @@ from quiesce.files import private_folder
 from quiesce.model.errors import ConfigurationError
 from quiesce.simulator.kernels.ptx.module import FunctionText, Module
 from quiesce.simulator.kernels.translation.program import PLAIN, Variant
-from quiesce.simulator.runtime import cache
-from quiesce.simulator.runtime.cache import alone
+from quiesce.simulator.runtime import alone, cache
 
 
 class KeptObjects:

@@ -34,7 +34,7 @@ from quiesce.simulator.kernels.ptx.initialisers import with_initial_kernel
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.toolkits import find_toolkit
 from quiesce.simulator.kernels.translation.program import Variant
-from quiesce.simulator.runtime.device_code import keep_sources
+from quiesce.simulator.runtime import keep_sources
 
 ALWAYS_TUNED_VARIABLE: Final = "QUIESCE_KERNELS_TUNED"
 """Where it is set, every kernel is compiled as if it was launched often."""

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from quiesce.model.errors import RefusedKernel
-from quiesce.simulator.runtime.clients import package_folders
-from quiesce.simulator.runtime.flavours import COMPILER_PACKAGES
-from quiesce.simulator.runtime.loads import Load, Loaded, read_loads
+from quiesce.simulator.runtime import COMPILER_PACKAGES, Load, Loaded, package_folders, read_loads
 
 _VERSIONS: Final = ("13", "12", "11")
 """Of CUDA, the newest first."""
@@ -113,7 +111,7 @@ def _versions(library: _Library, seen: _Seen, fronts: Path, loads: Sequence[Load
     Clients that try one name after another begin with the newest, and get ours. Where neither a runtime nor a name says
     which it is, as in a client of the driver that loads libNVVM, it is the version of the run, and then all others.
     """
-    from quiesce.simulator.runtime.launch import SETTINGS_VARIABLE  # only where a compiler is looked for
+    from quiesce.simulator.runtime import SETTINGS_VARIABLE  # only where a compiler is looked for
 
     runtimes = [load.detail for load in loads if load.kind is Loaded.REDIRECTED]
     runtimes += [load.path.name.partition(".so.")[2] for load in loads if load.kind is Loaded.OWN]

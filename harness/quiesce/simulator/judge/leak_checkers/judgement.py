@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from quiesce.allocators.oracle.rules.closing import NOTHING_LEFT
+from quiesce.allocators.oracle import NOTHING_LEFT
 from quiesce.model.findings import Finding, Grade
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words, counted
