@@ -29,7 +29,8 @@ cupy: cannot work here
 
 
 @pytest.fixture(autouse=True)
-def _exec_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def _exec_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # no run that was killed left anything there
     for asked in ("require_platform", "find_compiler"):
         monkeypatch.setattr(f"quiesce.cli.doctor.{asked}", lambda: None)
     monkeypatch.setattr("quiesce.cli.doctor.kernels_can_run", lambda: True)
