@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
 
@@ -16,8 +15,8 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[list[str], Calla
         from importlib import import_module
 
         home = import_module(home_of[name])
+        # Not kept here: a module that was loaded again, as in pytest's pytester, has other classes.
         value: object = getattr(home, name) if hasattr(home, name) else import_module(f"{home_of[name]}.{name}")
-        setattr(sys.modules[package], name, value)
         return value
 
     return list(home_of), load
