@@ -248,7 +248,8 @@ def _replace_and_die(report: Report, folder: Path, step: int) -> None:
 
 
 def limited(limit: int, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", LIMITED, str(limit), *map(str, words)]
+    # -B: Python would leave files of code that end at the limit, and read them the next time.
+    command = [sys.executable, "-B", "-c", LIMITED, str(limit), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
