@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+LINE_BYTES: Final = 256
+"""More than a line of a few numbers takes."""
 
 
 class SystemCalls:
     """The functions themselves."""
 
     sleep = staticmethod(time.sleep)
+    monotonic_seconds = staticmethod(time.monotonic)
+    processor_seconds = staticmethod(time.process_time)
+    processor_count = staticmethod(os.cpu_count)
     process_id = staticmethod(os.getpid)
     list_folder = staticmethod(os.listdir)
     read_link = staticmethod(os.readlink)
@@ -22,6 +28,8 @@ class SystemCalls:
     open_file = staticmethod(open)
     _real_path: ClassVar[Any] = staticmethod(os.path.realpath)  # overloaded, which mypy does not follow here
 
+    _open, _read, _close = staticmethod(os.open), staticmethod(os.read), staticmethod(os.close)
+    _times = staticmethod(os.times)
     _status = staticmethod(os.stat)
     _wait = staticmethod(getattr(os, "waitid", None) or (lambda *_: None))
 
@@ -55,3 +63,18 @@ class SystemCalls:
     def real_path(cls, path: str) -> str:
         """Return a path without symbolic links."""
         return str(cls._real_path(path))
+
+    @classmethod
+    def ended_children_seconds(cls) -> float:
+        """Return the processor time of the children that were waited for, and of theirs; 0 on Windows."""
+        times = cls._times()
+        return times.children_user + times.children_system
+
+    @classmethod
+    def words_of_line(cls, path: str) -> list[bytes]:
+        """Return the words of a short file of the system, in a third of the time that :func:`open` takes."""
+        file = cls._open(path, os.O_RDONLY)
+        try:
+            return cls._read(file, LINE_BYTES).split()
+        finally:
+            cls._close(file)
