@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from quiesce.leaks.meters import opened
 from quiesce.leaks.meters.opened import ALIVE, ENDING_STEPS, OPEN, DescriptorMeter, ThreadMeter
 from quiesce.leaks.meters.opened import SHOWN as DESCRIPTORS_SHOWN
 from quiesce.leaks.meters.opened import SHOWN as THREADS_SHOWN
@@ -74,13 +75,14 @@ def test_a_thread_that_is_just_ending_gets_a_moment(monkeypatch: pytest.MonkeyPa
     meter = ThreadMeter("/")
     monkeypatch.setattr(SystemCalls, "list_folder", lambda _: listed.pop(0))
     monkeypatch.setattr(SystemCalls, "sleep", waits.append)
+    monkeypatch.setattr(opened, "ready_to_run", lambda _: frozenset())
     assert meter.read() == {ALIVE: 1}
     meter.settle()
     assert len(waits) == 2, "until there are as many as before"
     assert meter.read() == {ALIVE: 1}
     monkeypatch.setattr(SystemCalls, "list_folder", lambda _: ["1", "2"])
     meter.settle()
-    assert len(waits) == 2 + ENDING_STEPS, "and then it stays"
+    assert len(waits) == 2 + ENDING_STEPS - 1, "and then it stays"
 
 
 @needs_a_list

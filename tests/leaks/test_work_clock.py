@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -139,19 +138,19 @@ def test_a_system_without_them_gives_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "processors", "waits"),
+    ("line", "processors", "waits"),
     [
-        ([b"9.00", b"9.00", b"9.00", b"8/300", b"1"], 2, 3.0),
-        ([b"9.00", b"9.00", b"9.00", b"1/300", b"1"], 2, 0.0),
-        ([b"9.00", b"9.00", b"9.00", b"2/300", b"1"], None, 1.0),
-        ([], 2, 0.0),
+        (b"9.00 9.00 9.00 8/300 1\n", 2, 3.0),
+        (b"9.00 9.00 9.00 1/300 1\n", 2, 0.0),
+        (b"9.00 9.00 9.00 2/300 1\n", None, 1.0),
+        (b"", 2, 0.0),
     ],
 )
 def test_threads_share_the_processors(
-    monkeypatch: pytest.MonkeyPatch, words: Sequence[bytes], processors: int | None, waits: float
+    monkeypatch: pytest.MonkeyPatch, line: bytes, processors: int | None, waits: float
 ) -> None:
     system = System()
-    monkeypatch.setattr(SystemCalls, "words_of_line", lambda _: words)
+    monkeypatch.setattr(SystemCalls, "line", lambda _: line)
     monkeypatch.setattr(SystemCalls, "processor_count", lambda: processors)
     assert system.waits_per_run() == waits
 

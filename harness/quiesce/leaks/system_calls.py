@@ -7,6 +7,7 @@ system in memory. They are held by a class, for such a file system replaces what
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import Any, ClassVar, Final
 
@@ -22,6 +23,7 @@ class SystemCalls:
     processor_seconds = staticmethod(time.process_time)
     processor_count = staticmethod(os.cpu_count)
     process_id = staticmethod(os.getpid)
+    thread_id = staticmethod(threading.get_native_id)
     list_folder = staticmethod(os.listdir)
     read_link = staticmethod(os.readlink)
     descriptor_status = staticmethod(os.fstat)
@@ -71,10 +73,10 @@ class SystemCalls:
         return times.children_user + times.children_system
 
     @classmethod
-    def words_of_line(cls, path: str) -> list[bytes]:
-        """Return the words of a short file of the system, in a third of the time that :func:`open` takes."""
+    def line(cls, path: str) -> bytes:
+        """Return the start of a short file of the system, in a third of the time that :func:`open` takes."""
         file = cls._open(path, os.O_RDONLY)
         try:
-            return cls._read(file, LINE_BYTES).split()
+            return cls._read(file, LINE_BYTES)
         finally:
             cls._close(file)

@@ -14,6 +14,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any, Final
 
+from quiesce.leaks.moments import moments, ready_to_run
 from quiesce.leaks.owners import Frame, Owners
 from quiesce.leaks.quantities import DESCRIPTORS, PROCESSES, TASKS, THREADS, BaseMeter, Meter, Quantity, Surroundings
 from quiesce.leaks.system_calls import SystemCalls
@@ -52,12 +53,11 @@ class OpenedMeter(BaseMeter):
     def _new(self) -> Iterator[str]:
         """Yield a line about each new one."""
 
-    def _give_time_to_end(self, alive: Callable[[], int]) -> None:
+    def _give_time_to_end(self, alive: Callable[[], int], children: Callable[[], Iterable[int]] = tuple) -> None:
         """Give those that are just ending a moment."""
-        for _ in range(ENDING_STEPS):
+        for _ in moments(ENDING_STEPS, ENDING_SECONDS, lambda: ready_to_run(children())):
             if alive() <= self._count:
                 return
-            SystemCalls.sleep(ENDING_SECONDS)
 
 
 class DescriptorMeter(OpenedMeter):
@@ -280,7 +280,7 @@ class ProcessMeter(OpenedMeter):
         subprocess = sys.modules.get("subprocess")
         if subprocess is not None:
             subprocess._cleanup()
-        self._give_time_to_end(lambda: len(self._children()))
+        self._give_time_to_end(lambda: len(self._children()), self._children)
 
     def read(self) -> Mapping[Quantity, int]:
         """Count."""

@@ -65,7 +65,7 @@ class System:
     def waits_per_run(self) -> float:
         """Return how long a thread waits now for each second that it runs, where all have equal shares."""
         try:
-            running = int(SystemCalls.words_of_line(ALL_PROCESSORS)[3].partition(b"/")[0])
+            running = int(SystemCalls.line(ALL_PROCESSORS).split()[3].partition(b"/")[0])
         except (OSError, IndexError, ValueError):
             return 0.0
         return max(0.0, running / (SystemCalls.processor_count() or 1) - 1)
@@ -74,7 +74,7 @@ class System:
         found = {}
         for name in SystemCalls.list_folder(self._folder) if self._folder else ():
             try:
-                ran, waited, *_ = SystemCalls.words_of_line(f"{self._folder}/{name}/schedstat")
+                ran, waited, *_ = SystemCalls.line(f"{self._folder}/{name}/schedstat").split()
             except (OSError, ValueError):
                 continue  # it has just ended
             found[name] = ThreadTimes(int(ran), int(waited))
