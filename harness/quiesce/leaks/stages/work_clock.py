@@ -11,7 +11,6 @@ Not seen: a child that is still running. While the tested code waits for it, it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from quiesce.leaks.system_calls import SystemCalls
@@ -32,8 +31,7 @@ class ThreadTimes(NamedTuple):
     waited: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What the system says at one moment. Times in seconds since any moment."""
 
     wall: float
@@ -72,12 +70,13 @@ class System:
 
     def _threads(self) -> dict[str, ThreadTimes]:
         found = {}
-        for name in SystemCalls.list_folder(self._folder) if self._folder else ():
+        folder, line = self._folder, SystemCalls.line
+        for name in SystemCalls.list_folder(folder) if folder else ():
             try:
-                ran, waited, *_ = SystemCalls.line(f"{self._folder}/{name}/schedstat").split()
+                ran, waited = line(f"{folder}/{name}/schedstat").split()[:2]
+                found[name] = ThreadTimes(int(ran), int(waited))
             except (OSError, ValueError):
                 continue  # it has just ended
-            found[name] = ThreadTimes(int(ran), int(waited))
         return found
 
 
