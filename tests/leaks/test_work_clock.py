@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.leaks.stages.work_clock import Reading, System, ThreadTimes, WorkClock
+from quiesce.leaks.stages.work_clock import UNEVEN, Reading, System, ThreadTimes, WorkClock
 from quiesce.leaks.system_calls import SystemCalls
 
 MAIN = "1"
@@ -83,17 +83,17 @@ def test_a_thread_with_the_number_of_one_that_has_ended_counts_from_nothing() ->
 
 
 def test_what_an_ended_thread_waited_is_what_the_living_ones_wait_now() -> None:
-    assert counted(START, reading(9, 3, 1, t1=(2, 3)), waits_per_run=2.0) == (2, 2)
+    assert counted(START, reading(9, 3, 1, t1=(2, 3)), waits_per_run=2.0 / UNEVEN) == (2, 2)
 
 
 def test_what_an_ended_child_waited_is_too() -> None:
-    assert counted(START, reading(11, 2, 2, t1=(2, 3)), waits_per_run=4.0) == (2, 4)
+    assert counted(START, reading(11, 2, 2, t1=(2, 3)), waits_per_run=4.0 / UNEVEN) == (2, 4)
     assert counted(START, reading(7, 2, 2, t1=(2, 3)), waits_per_run=0.0) == (2, 0)
 
 
 def test_a_thread_that_waited_more_than_the_load_says_is_believed() -> None:
     """A limit of a group of processes makes it wait on a machine that is otherwise idle."""
-    assert counted(START, reading(11, 2.5, 1.5, t1=(2.5, 4)), waits_per_run=0.0) == (4, 2)
+    assert counted(START, reading(11, 2.5, 1.5, t1=(2.5, 4)), waits_per_run=0.0) == (4 - 1 / 8, 2 + 1 / 8)
 
 
 def test_a_figure_that_is_a_tick_old_is_no_thread_that_has_ended() -> None:
@@ -103,7 +103,7 @@ def test_a_figure_that_is_a_tick_old_is_no_thread_that_has_ended() -> None:
 
 def test_short_threads_add_up_until_they_are_more_than_a_tick() -> None:
     steps = [reading(5 + n, 2 + n * 0.004, 1, t1=(2, 3)) for n in range(1, 4)]
-    assert counted(START, *steps, waits_per_run=10.0) == (3 - 0.12, 0.12)
+    assert counted(START, *steps, waits_per_run=10.0 / UNEVEN) == (3 - 0.12, 0.12)
 
 
 def test_without_the_figures_of_the_scheduler_waiting_counts_as_sleep() -> None:
