@@ -25,5 +25,5 @@ def test_partition():
 
 @pytest.mark.leak
 def test_partition_out_of_bounds():
-    with pytest.raises(ValueError, match="kth"):
+    with pytest.raises(ValueError, match="must be between"):
         bottleneck.partition(numpy.zeros(1000), kth=-1)
