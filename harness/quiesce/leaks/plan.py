@@ -32,6 +32,7 @@ class Plan:
     quantity that is counted in bytes; ``gauges`` the families that are looked at (None: all). ``seconds`` is the time
     after which the check of a test is brought to its end. ``peaks`` has by gauge how many bytes more than at its start
     a round may use at any time. ``looks_longer`` also looks for what shows in more rounds only than most tests are run.
+    ``name`` is that of one test of a suite: if it is slow, it may have fewer rounds (see ``stages.screening``).
     """
 
     rounds: int = DEFAULT_ROUNDS
@@ -40,6 +41,7 @@ class Plan:
     seconds: float = DEFAULT_SECONDS
     peaks: tuple[tuple[str, int], ...] = ()
     looks_longer: bool = False
+    name: str = ""
 
     def looks_at(self, family: str) -> bool:
         """Whether a family of gauges is looked at; what a test counts itself always is."""

@@ -160,7 +160,7 @@ class LeakChecks:
     def prepare(self, item: pytest.Item, plan: Plan) -> None:
         """Have a test checked."""
         is_asked_for = asks_for_leak_check(item)
-        plan = replace(plan, looks_longer=is_asked_for)
+        plan = replace(plan, looks_longer=is_asked_for, name="" if is_asked_for else item.nodeid)
         item.stash[LEAK_TEST] = LeakTest(plan, self._checker.meters, is_asked_for=is_asked_for)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -3,6 +3,11 @@
 Three rounds, with a reading after the first and the third, or five where other threads ran, or six to ten where
 something moved. Whatever stays the same by then does not leak.
 
+A slow test has two rounds where the second moved nothing: of a suite of such tests, each further round costs as much as
+the whole suite. So a leak of every other run is missed in half of them. Its neighbours find it: one slow test in eight
+has all rounds. A hash of the test's name picks them, so that they are the same in each run, in any order and in any
+process of ``pytest -n``. A test that asks for a leak check has all rounds as well.
+
 Three runs meet by chance only what leaks in one of twenty, such as a log that is rotated. A quick test that asks for a
 leak check is run twenty times more between two readings. Only if they differ, rounds of twenty runs each follow, which
 are judged like any others.
@@ -10,7 +15,10 @@ are judged like any others.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Final
+from zlib import crc32
 
 from quiesce.leaks.explaining.left_files import LeftFilesSearch
 from quiesce.leaks.meters.memory import AT_HAND_COUNT, HEAP
@@ -33,34 +41,69 @@ SCREENING_ROUNDS_MAX: Final = 10
 for which all objects of the process are looked at."""
 
 
+SLOW_SECONDS: Final = 0.2
+"""A test whose runs all take more work than that is slow: next to it the readings cost nothing, and rounds cost all."""
+
+SLOW_IN_FULL: Final = 8
+"""One of so many slow tests has all rounds."""
+
+
+def is_screened_in_full(name: str) -> bool:
+    """Whether a slow test of this name has all rounds; one without a name has."""
+    return not name or crc32(name.encode(errors="surrogatepass")) % SLOW_IN_FULL == 0
+
+
+def work_seconds() -> float:
+    """Return the processor time of the process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 class Screening:
-    """Runs the first rounds of one check.
+    """Runs the first rounds of one check. ``clock`` returns seconds of work.
 
     ``at_hand`` is for how many a leak may live on what malloc keeps at hand. ``may_leave_files`` says that each of them
     may leave one in the temporary folder.
     """
 
-    def __init__(self, readings: Readings, rounds: Rounds, old: OldObjects, plan: Plan, files: LeftFilesSearch) -> None:
+    def __init__(
+        self,
+        readings: Readings,
+        rounds: Rounds,
+        old: OldObjects,
+        plan: Plan,
+        files: LeftFilesSearch,
+        clock: Callable[[], float] = work_seconds,
+    ) -> None:
         self._readings = readings
         self._rounds = rounds
         self._old = old
         self._plan = plan
         self._other_threads = OtherThreads()
         self._files = files
+        self._clock = clock
         self.at_hand = 0
         self.may_leave_files = False
 
     def moving(self) -> frozenset[str]:
         """Run them and return the families that do not stay the same. Raises :class:`Stopped`."""
-        self._rounds.first()  # the reported one: nothing is measured, and nothing is left out of collections
+        # the reported one: nothing is measured, and nothing is left out of collections
+        may_be_slow = self._is_slow(self._rounds.first) and not is_screened_in_full(self._plan.name)
         self._files.begin()
         self._old.set_aside()
         self._readings.begin()
         self._other_threads.remember()
         self._readings.take()
-        for _ in range(REST_WINDOW):
+        if may_be_slow:
+            is_slow = self._is_slow(self._rounds.repeat)
+            self._readings.take()
+            if is_slow and not self._readings.moving(1) and not self._other_threads.have_run():
+                self.may_leave_files = self._files.may_be_left(1)
+                return frozenset()
+        left = 1 + REST_WINDOW - self._rounds.count
+        for _ in range(left):
             self._rounds.repeat()
-        self._readings.take(REST_WINDOW)
+        self._readings.take(left)
         self.may_leave_files = self._files.may_be_left(REST_WINDOW)  # garbage that holds a file is collected by now
         window = REST_WINDOW
         if self._readings.moving(REST_WINDOW) or self._other_threads.have_run():
@@ -76,6 +119,11 @@ class Screening:
             self._readings.take()
             window += 1
         return frozenset(quantity.family for quantity in self._readings.moving(window))
+
+    def _is_slow(self, run_round: Callable[[], None]) -> bool:
+        before = self._clock()
+        run_round()
+        return self._clock() - before > SLOW_SECONDS
 
     def _may_come_to_rest(self) -> bool:
         """Whether one more round may show that what has moved is at rest."""
