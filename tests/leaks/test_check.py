@@ -17,7 +17,8 @@ from quiesce.leaks.explaining.keepers import HALF_ROUNDS
 from quiesce.leaks.explaining.native_stacks import NativeStacks
 from quiesce.leaks.judgement import Judgement, Outcome
 from quiesce.leaks.meters import tracing
-from quiesce.leaks.meters.memory import AT_HAND_COUNT, HEAP, HeapMeter, PythonMeter
+from quiesce.leaks.meters.at_hand import AT_HAND_COUNT
+from quiesce.leaks.meters.memory import HEAP, HeapMeter, PythonMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, DESCRIPTORS, PYTHON, REGISTERED

@@ -22,10 +22,10 @@ import mmap
 import os
 import platform
 import sys
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from quiesce.leaks.meters.at_hand import ChunksAtHand
 from quiesce.leaks.quantities import ANONYMOUS, C_HEAP, PYTHON, BaseMeter, Meter, Quantity, Surroundings, Unreadable
 from quiesce.leaks.system_calls import SystemCalls
 
@@ -245,13 +245,6 @@ HEAP: Final = Quantity(C_HEAP, "the C heap", floor=4)
 """Its floor is an eighth of the smallest chunk of glibc's malloc on 64-bit machines (MINSIZE in malloc.c): a free chunk
 that is 16 bytes too large is given out whole, which adds up to less than a chunk in eight rounds."""
 
-AT_HAND_SIZES: Final = range(24, 1033, 16)
-AT_HAND_COUNT: Final = 7
-"""glibc's malloc keeps up to 7 free chunks of each of these sizes at hand for each thread (tcache in malloc.c)."""
-
-AT_HAND_TRIES: Final = 4096
-"""A heap may hold thousands of free chunks that are 16 bytes too large, and gives those out first."""
-
 
 class PythonMeter(BaseMeter):
     """Counts blocks by :func:`sys.getallocatedblocks`."""
@@ -285,13 +278,7 @@ class HeapMeter(BaseMeter):
         self._absent = self._heap.absent
         if not self._absent:
             self._environment = EnvironmentTexts()
-            self._taken = array("Q", bytes(8 * AT_HAND_TRIES))  # numbers in a list would be blocks of Python's
-            self._library = self._heap.library
-            self._library.malloc.restype = ctypes.c_void_p
-            self._library.malloc.argtypes = [ctypes.c_size_t]
-            self._library.free.argtypes = [ctypes.c_void_p]
-            self._library.malloc_usable_size.restype = ctypes.c_size_t
-            self._library.malloc_usable_size.argtypes = [ctypes.c_void_p]
+            self._at_hand = ChunksAtHand(self._heap.library)
 
     @classmethod
     def here(cls, surroundings: Surroundings) -> Sequence[Meter]:
@@ -310,25 +297,8 @@ class HeapMeter(BaseMeter):
         What the C library keeps of the environment does not count.
         """
         self._environment.watch()
-        self._fill_up()
+        self._at_hand.fill_up()
         return {HEAP: self._heap.in_use_bytes() - self._environment.kept_bytes - self._not_of_tests()}
-
-    def _fill_up(self) -> None:
-        """Have malloc keep as many chunks at hand as it will, of each size it keeps.
-
-        A free chunk that is a little too large is given out whole. When it is freed it counts for another size, so it
-        is held back until enough of the right size were taken.
-        """
-        malloc, usable_size, taken = self._library.malloc, self._library.malloc_usable_size, self._taken
-        for size in AT_HAND_SIZES:
-            missing = AT_HAND_COUNT
-            for count in range(AT_HAND_TRIES):
-                taken[count] = address = malloc(size)
-                missing -= usable_size(address) == size
-                if not missing:
-                    break
-            for index in range(count + 1):
-                self._library.free(taken[index])
 
     def begin(self) -> None:
         """Watch the environment from before the first round on: what a test puts there is new in its first round."""

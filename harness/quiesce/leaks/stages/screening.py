@@ -21,7 +21,8 @@ from typing import Final
 from zlib import crc32
 
 from quiesce.leaks.explaining.left_files import LeftFilesSearch
-from quiesce.leaks.meters.memory import AT_HAND_COUNT, HEAP
+from quiesce.leaks.meters.at_hand import AT_HAND_COUNT
+from quiesce.leaks.meters.memory import HEAP
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, family_of
 from quiesce.leaks.readings import Readings
