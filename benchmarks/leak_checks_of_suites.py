@@ -29,6 +29,10 @@ QUIET: Final = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist")
 TESTS_RUN: Final = re.compile(r"(\d+) (?:passed|failed)")
 
 
+class NotRun(Exception):
+    """Why a suite could not be measured."""
+
+
 def find(suite: str) -> Path | None:
     """Return where a suite is: a folder or file of this path, or else what an installed package has.
 
@@ -51,7 +55,8 @@ def cost_of(options: Sequence[str], place: Path, folder: str) -> tuple[float, in
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - a list
     after = os.times()
     if done.returncode not in (0, 1):
-        raise RuntimeError(f"{place}: pytest did not run the tests:\n{done.stdout}{done.stderr}")
+        said = (done.stdout + done.stderr).strip().splitlines()
+        raise NotRun(f"pytest {' '.join(options)} ended with {done.returncode}: {said[-1] if said else ''}")
     tests = sum(map(int, TESTS_RUN.findall(done.stdout.splitlines()[-1])))
     return after.children_user - before.children_user + after.children_system - before.children_system, tests
 
@@ -91,7 +96,10 @@ def main(arguments: Sequence[str]) -> None:
             if place is None:
                 print(f"{suite:<40} is left out: there is no such path, and no such package is installed")
             else:
-                ratios.append(compare(suite, place, options.runs, folder))
+                try:
+                    ratios.append(compare(suite, place, options.runs, folder))
+                except NotRun as error:
+                    print(f"{suite:<40} is left out: {error}")
     if ratios:
         print(f"\nratio: median {median(ratios):.2f}, worst {max(ratios):.2f}")
 
