@@ -13,7 +13,7 @@ import sys
 import types
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, compress
+from itertools import compress
 from operator import mul
 from typing import Any, Final
 
@@ -69,12 +69,23 @@ class VariableMeter(BaseMeter):
 
     def held_bytes(self) -> int:
         """Return what the variables hold together."""
-        values = tuple(chain.from_iterable(tuple(namespace.values()) for _, namespace in self._namespaces()))
+        values = self._values()
         counted = tuple(compress(values, map(_UNITS.__contains__, map(type, values))))
         kinds = tuple(map(type, counted))
         held: int = sum(map(mul, map(len, counted), map(_UNITS.__getitem__, kinds)))
         others = compress(values, map(_SIZES.__contains__, map(type, values)))
         return held + sum(_SIZES[type(each)](each) for each in others)
+
+    def _values(self) -> list[Any]:
+        """Return the values of all variables; without their names, which take longer to put together."""
+        values: list[Any] = []
+        for name, variables in self._modules():
+            own, within = self._places_in(name, variables)
+            if own:
+                values.extend(map(variables.get, own))
+            for key in within:
+                values.extend(_attributes(variables.get(key)).values())
+        return values
 
     def replaced(self) -> dict[str, int]:
         """Return how long each value is that can only be replaced by a longer one, by the name of its variable."""
@@ -87,16 +98,20 @@ class VariableMeter(BaseMeter):
 
     def _namespaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the variables of each module, and of its classes and instances that have some, with a name for each."""
+        for name, variables in self._modules():
+            own, within = self._places_in(name, variables)
+            yield name, dict(zip(own, map(variables.get, own), strict=True))
+            for key in within:
+                yield f"{name}.{key}", _attributes(variables.get(key))
+
+    def _modules(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the name and the variables of each module of tested code."""
         if (names := tuple(sys.modules)) != self._names:
             self._names, self._tested_names = names, tuple(filter(self._is_tested, names))
         for name in self._tested_names:
             module = sys.modules.get(name)
             if type(module) is types.ModuleType:
-                variables = vars(module)
-                own, within = self._places_in(name, variables)
-                yield name, dict(zip(own, map(variables.get, own), strict=True))
-                for key in within:
-                    yield f"{name}.{key}", _attributes(variables.get(key))
+                yield name, vars(module)
 
     def _places_in(self, name: str, variables: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return which variables of a module are looked at, and within which; looked up anew where it has others."""
