@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 MAPS: Final = """\
 import ctypes, mmap, sys
+import quiesce
 from quiesce.leaks.meters.memory import MAPPED, AnonymousMemoryMeter
 from quiesce.leaks.check import LeakCheck
 from quiesce.leaks.judgement import Outcome
@@ -90,7 +91,7 @@ def run():
     return Outcome.PASSED
 
 meters = [AnonymousMemoryMeter(), PythonMeter(), HeapMeter()]
-judgement = LeakCheck(run, meters, Plan(rounds=24), Owners([])).judge()
+judgement = LeakCheck(run, meters, Plan(rounds=24), Owners([quiesce.__path__[0]])).judge()
 print(judgement.runs, judgement.inconclusive, *(growth.quantity.family for growth in judgement.growths))
 for growth in judgement.growths:
     print(growth.evidence, file=sys.stderr)
@@ -99,8 +100,8 @@ for growth in judgement.growths:
 
 def checked(code: str) -> tuple[int, list[str], str]:
     """Return how many rounds there were, what leaks, and the evidence."""
-    command = [sys.executable, "-c", CHECKS, code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-", code]
+    done = subprocess.run(command, input=CHECKS, capture_output=True, text=True, check=True)
     rounds, *families = done.stdout.split()
     return int(rounds), families, done.stderr
 

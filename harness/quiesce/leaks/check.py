@@ -8,7 +8,6 @@ say whose memory it is, and which line asked for it. Confirmation is the longest
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -50,6 +49,7 @@ from quiesce.leaks.stages.endurance import Confirmation, Endurance, LettingGo, T
 from quiesce.leaks.stages.rounds import ENDURANCE, Budget, Rounds, Stopped
 from quiesce.leaks.stages.screening import Screening, SeldomLeaks
 from quiesce.leaks.stages.settling import BoundedCaches, ImmortalClasses, OldObjects
+from quiesce.leaks.stages.work_clock import WorkClock
 
 __all__ = ["OWN", "LeakCheck", "LeakChecker", "Owners", "Peaks", "measured_from"]
 
@@ -116,7 +116,7 @@ class Found:
 
 
 class LeakCheck:
-    """One check: ``run_round`` runs the code once. ``clock`` returns seconds.
+    """One check: ``run_round`` runs the code once. ``clock`` returns seconds of work, by default of its own.
 
     ``rooms``, ``places`` and ``variables`` go from check to check.
     """
@@ -127,7 +127,7 @@ class LeakCheck:
         meters: Iterable[Meter],
         plan: Plan,
         owners: Owners,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
         rooms: dict[Quantity, Series] | None = None,
         roots: Roots = no_roots,
         places: ListPlaces | None = None,
@@ -135,6 +135,7 @@ class LeakCheck:
     ) -> None:
         self._plan = plan
         self._owners = owners
+        clock = clock or WorkClock()
         self._budget = Budget(plan.seconds, clock)
         self._variables = variables or VariableMeter(owners)
         self._old = old = OldObjects(places)
@@ -144,7 +145,7 @@ class LeakCheck:
         self._was_traced = False
         self._letting_go = LettingGo(old, readings)
         self._files = LeftFilesSearch(owners)
-        self._screening = Screening(readings, rounds, old, plan, self._files)
+        self._screening = Screening(readings, rounds, old, plan, self._files, clock)
         self._seldom = SeldomLeaks(readings, rounds, plan, self._budget)
         self._endurance = Endurance(readings, rounds, old, plan, self._budget)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)

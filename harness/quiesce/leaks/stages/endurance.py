@@ -16,12 +16,12 @@ from quiesce.leaks.meters.lists import IN_LISTS
 from quiesce.leaks.meters.memory import BLOCKS, HEAP
 from quiesce.leaks.meters.tracing import Site, Tracing
 from quiesce.leaks.meters.variables import IN_VARIABLES
+from quiesce.leaks.moments import moments, ready_to_run
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, MEMORY, OPENED, PYTHON, Quantity
 from quiesce.leaks.readings import Readings, is_steady, keeps_pace, rises_often
 from quiesce.leaks.stages.rounds import ALL, ENDURANCE, TRACES, Budget, OtherThreads, Rounds, Stopped
 from quiesce.leaks.stages.settling import BoundedCaches, OldObjects, collect_garbage
-from quiesce.leaks.system_calls import SystemCalls
 
 ENDURANCE_WINDOW: Final = 6
 WINDOW_SHARE: Final = 3
@@ -161,15 +161,13 @@ class LettingGo:
         readings = self._readings
         ends = {quantity: readings.values(quantity)[-1] - readings.grown(quantity) / 2 for quantity in left}
         self.let_go(caches)
-        for step in range(ENDING_STEPS):
+        for _ in moments(ENDING_STEPS, ENDING_SECONDS, ready_to_run):
             if not left:
                 break
             now = readings.now()
             left = [each for each in left if now.get(each, math.inf) > ends[each]]
             if not any(quantity.family in OPENED for quantity in left):
                 break
-            if step + 1 < ENDING_STEPS:
-                SystemCalls.sleep(ENDING_SECONDS)
         return left
 
 

@@ -15,7 +15,6 @@ are judged like any others.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Final
 from zlib import crc32
@@ -54,12 +53,6 @@ def is_screened_in_full(name: str) -> bool:
     return not name or crc32(name.encode(errors="surrogatepass")) % SLOW_IN_FULL == 0
 
 
-def work_seconds() -> float:
-    """Return the processor time of the process and of its children that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
 class Screening:
     """Runs the first rounds of one check. ``clock`` returns seconds of work.
 
@@ -74,7 +67,7 @@ class Screening:
         old: OldObjects,
         plan: Plan,
         files: LeftFilesSearch,
-        clock: Callable[[], float] = work_seconds,
+        clock: Callable[[], float],
     ) -> None:
         self._readings = readings
         self._rounds = rounds
