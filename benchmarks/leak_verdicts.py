@@ -154,6 +154,8 @@ def journal_of(source: Path, tests: Sequence[Planted], options: argparse.Namespa
             return {}
         lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     results = [line for line in lines if line.get("backend") == "leak-check"]
+    if not results:
+        print(f"{name}: no test was checked:\n{done.stdout[-2000:]}{done.stderr[-2000:]}", file=sys.stderr)
     return {result["case"].partition("::")[2]: result for result in results}
 
 
@@ -163,6 +165,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     chosen = [test for test in chosen if re.search(options.k, f"{test.file}::{test.name}")]
     tests: dict[str, Any] = {}
     files: dict[str, Any] = {}
+    record = {"half": options.half, "load": options.load, "way": options.way, "n": options.n, "files": files}
+    record["tests"] = tests
     with busy(options.load):
         for file in dict.fromkeys(test.file for test in chosen):
             wanted = [test for test in chosen if test.file == file]
@@ -178,14 +182,9 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                     seen = judged(test, results.get(case))
                     tests[f"{file}::{case}"] = {"is_leak": bool(test.gauges), **asdict(seen)}
             print(f"{file}: {len(wanted)} tests, {work:.0f} s of processor time", file=sys.stderr, flush=True)
-    return {
-        "half": options.half,
-        "load": options.load,
-        "way": options.way,
-        "n": options.n,
-        "files": files,
-        "tests": tests,
-    }
+            if options.json:  # after each file, for a run that is ended early
+                options.json.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    return record
 
 
 def summary(record: Mapping[str, Any], names: bool = True) -> Iterator[str]:
@@ -243,8 +242,6 @@ def main(arguments: Sequence[str]) -> None:
         print("\n".join(differences(left, right)))
         return
     record = measure(options)
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=1), encoding="utf-8")
     print("\n".join(summary(record, names=not options.count_only)))
 
 
