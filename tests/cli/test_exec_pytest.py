@@ -133,6 +133,27 @@ def test_tests_that_fail_by_themselves_are_no_findings_and_are_named(tmp_path: P
     assert ran.failures == []
 
 
+OPEN: Final = """
+from quiesce.leaks import Judgement, LeakChecker, Outcome
+
+def check(self, run_round, plan, own=()):
+    run_round()
+    return Judgement(Outcome.PASSED, 97, inconclusive="a list may hold 200 entries")
+
+LeakChecker.check = check
+"""
+
+
+def test_a_test_whose_leak_check_has_no_verdict_leaves_the_run_without_one(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, OPEN, GOOD)
+    assert ran.code == 2, ran.said
+    assert ran.tests == {"test_gives_back": "inconclusive"}
+    assert (ran.program["verdict"], ran.program["reason"]) == ("passed", "")
+    assert [each.get("message") for each in ran.errors] == ["a list may hold 200 entries"]
+    assert ran.failures == []
+    assert ran.said.count("a_leak_check_comes_to_a_verdict") == 1, "pytest has printed it"
+
+
 @pytest.mark.long
 def test_a_leak_counts_beside_tests_that_fail_by_themselves(tmp_path: Path) -> None:
     ran = Ran(tmp_path, OWN, LEAK)

@@ -130,6 +130,9 @@ class Kind(enum.StrEnum):
 LOST_REFERENCES: Final = "lost references"
 """The kind of a leak check's finding about references that native code gives back and does not own."""
 
+NO_VERDICT: Final = "no verdict"
+"""The kind of the finding about a test that asks for a leak check, and whose check has no verdict: never a leak."""
+
 SENTENCES: Final[Mapping[str, str]] = {
     Kind.RACE: "Two uses of the same memory have no order.",
     Kind.EARLY_RELEASE: "Memory is released while it is owned or in use.",

@@ -20,7 +20,7 @@ import pytest
 from quiesce.leaks import OWN, ROUNDS_MAX, ROUNDS_MIN, Applied, Judgement, LeakChecker, Outcome, Owners, Plan, adjusted
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import Finding
-from quiesce.model.results import Verdict
+from quiesce.model.results import Result, Verdict
 from quiesce.pytest_plugin.attaching import attach
 from quiesce.pytest_plugin.keys import (
     CONTEXT_METER,
@@ -35,16 +35,19 @@ from quiesce.pytest_plugin.keys import (
 from quiesce.pytest_plugin.leak_baseline import BASELINE, BASELINE_ATTRIBUTE
 from quiesce.pytest_plugin.leak_progress import LeakProgress, progress_writer
 from quiesce.pytest_plugin.leak_results import (
+    CHECK_FAILED,
     leak_result,
     leak_text,
     left_out_result,
+    no_verdict_finding,
+    open_reason,
     peak_findings,
     verdict_of,
     warn_of,
 )
 from quiesce.pytest_plugin.leak_rounds import FirstRun, ForkedChildren, KernelFaults, TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest
-from quiesce.pytest_plugin.neighbours import failed_subtests
+from quiesce.pytest_plugin.neighbours import failed_subtests, is_expected_to_fail
 from quiesce.reporting import clean_line, leak_in_short
 
 
@@ -124,7 +127,8 @@ class Checked:
 
     ``first`` is the run that is reported, and ``failure`` says how the first round failed that did. ``others`` are
     findings besides leaks, and ``known`` is what the file of known leaks covers. Of the reported run, ``is_accused``
-    says that it failed for a finding, and ``differs`` that it failed because rounds did not go alike.
+    says that it failed for a finding, ``differs`` that it failed because rounds did not go alike, and ``open`` has the
+    reason if it failed for having no verdict.
     """
 
     judgement: Judgement
@@ -135,12 +139,19 @@ class Checked:
     known: Applied | None = None
     is_accused: bool = False
     differs: bool = False
+    open: str = ""
 
     def text(self, item: pytest.Item) -> str:
         """Return the text of the failure of a test with a finding."""
         plan = item.stash[LEAK_TEST].plan
         result = leak_result(item, plan, self.judgement, Verdict.FAILED, others=self.others)
         return leak_text(item, result, self.judgement)
+
+    def open_result(self, item: pytest.Item) -> Result:
+        """Return the result of a test that fails for having no verdict."""
+        plan = item.stash[LEAK_TEST].plan
+        finding = no_verdict_finding(item, plan, self.judgement, self.open)
+        return leak_result(item, plan, self.judgement, Verdict.INCONCLUSIVE, self.open, (finding,))
 
 
 class LeakChecks:
@@ -153,6 +164,7 @@ class LeakChecks:
         self._keeps_errors = bool(config.option.usepdb)
         self._progress_writer = progress_writer(config)
         self._baseline = config.stash.get(BASELINE, None)
+        self._is_strict = config.stash[LEAK_SETTINGS].is_strict
         self._kernels = KernelFaults()
         self._in_round = False
         self._checked: Checked | None = None
@@ -198,7 +210,7 @@ class LeakChecks:
             raise
         except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
             # From here it would keep pytest's own setup from running, and spoil the next test as well.
-            why = f"the leak check itself failed: {type(error).__name__}: {error}"
+            why = f"{CHECK_FAILED}: {type(error).__name__}: {error}"
             judgement = Judgement(Outcome.OVER, 0, inconclusive=why)
         finally:
             progress.end()
@@ -236,7 +248,21 @@ class LeakChecks:
             self._checked = replace(checked, differs=True)
             differs = f"{DIFFERS} The first run passed. The first that failed did so in its {checked.failure}"
             pytest.fail(differs, pytrace=False)
+        if reason := self._why_open(item, checked):
+            self._checked = checked = replace(checked, open=reason)
+            pytest.fail(leak_text(item, checked.open_result(item), judgement), pytrace=False)
         return result
+
+    def _why_open(self, item: pytest.Item, checked: Checked) -> str:
+        """Return why a test that passes has no verdict, where it must have one; empty otherwise.
+
+        It must have one if it asks for the check, or if the run is strict. A test that is expected to fail passes as
+        pytest says: to fail it would hide that.
+        """
+        if checked.judgement.outcome is Outcome.FAILED or failed_subtests(item) or is_expected_to_fail(item):
+            return ""
+        is_needed = item.stash[LEAK_TEST].is_asked_for or self._is_strict
+        return open_reason(checked.judgement, checked.failure) if is_needed else ""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -257,24 +283,32 @@ class LeakChecks:
     def _decide(self, item: pytest.Item, checked: Checked, report: pytest.TestReport) -> None:
         plan, shown, known = item.stash[LEAK_TEST].plan, checked.judgement, checked.known
         verdict, reason = verdict_of(shown, report, checked.failure, is_accused=bool(checked.others))
-        if report.passed and failed_subtests(item):
+        is_open = bool(checked.open) and report.when == "call"
+        if is_open:
+            verdict, reason = Verdict.INCONCLUSIVE, checked.open
+        elif report.passed and failed_subtests(item):
             verdict, reason = Verdict.FAILED, "subtests fail"
         if self._baseline is not None and known is not None:
             setattr(report, BASELINE_ATTRIBUTE, self._baseline.told(item.nodeid, known))
             if known.accepted and verdict is Verdict.PASSED:
                 verdict, reason = Verdict.KNOWN_UPSTREAM, f"the leak is known: {'; '.join(known.reasons)}"
                 shown = replace(shown, growths=known.accepted)
-        result = leak_result(item, plan, shown, verdict, reason, checked.others)
+        result = (
+            checked.open_result(item) if is_open else leak_result(item, plan, shown, verdict, reason, checked.others)
+        )
         attach(result, report)
         item.user_properties = report.user_properties  # JUnit takes those of the last report, the teardown's
         setattr(report, LEAK_SECONDS_ATTRIBUTE, (checked.seconds, plan.seconds))
         if checked.is_accused:
             _say_in_short(report, leak_in_short(result.findings))
+        elif is_open:
+            _say_in_short(report, f"no leak verdict: {clean_line(checked.open)}")
         elif checked.judgement.growths or checked.others:
             report.sections.append(("leak check", checked.text(item)))
-        if report.failed and checked.judgement.unstable and not (checked.is_accused or checked.differs):
+        says_why = checked.is_accused or checked.differs or is_open
+        if report.failed and checked.judgement.unstable and not says_why:
             report.sections.append(("leak check", DIFFERS))
-        if verdict is Verdict.INCONCLUSIVE:
+        if verdict is Verdict.INCONCLUSIVE and not is_open:
             warn_of(item, reason)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +14,7 @@ from quiesce.leaks import (
     DEVICE,
     PYTHON,
     REFERENCES,
+    ROUNDS_MIN,
     Growth,
     Judgement,
     Outcome,
@@ -25,13 +27,27 @@ from quiesce.leaks import (
 )
 from quiesce.model.findings import Finding, Grade, RoundReadings
 from quiesce.model.results import LEAK_CHECK, Result, Verdict
-from quiesce.model.rules import Kind
+from quiesce.model.rules import NO_VERDICT, Kind
 from quiesce.model.wording import bytes_in_words, pytest_command
-from quiesce.reporting import KEEPS_TO_ITS_PEAK, LEAVES, MARKER_SAYS, clean_line, failure_text, rate
+from quiesce.reporting import (
+    COMES_TO_A_VERDICT,
+    KEEPS_TO_ITS_PEAK,
+    LEAVES,
+    MARKER_SAYS,
+    clean_line,
+    failure_text,
+    rate,
+)
 from quiesce.simulator.judge import with_allocation_quoted
 
 LEAVES_NOTHING: Final = "a_repeated_test_leaves_nothing_behind"
 """The rule that a leaking test breaks."""
+
+CHECK_FAILED: Final = "the leak check itself failed"
+"""What the reason begins with where an error in quiesce ended a check."""
+
+LONGER: Final = 4
+"""So many times more seconds, or fewer rounds, are proposed where a check has no verdict."""
 
 _PEAKS: Final = {PYTHON: "Python's memory", DEVICE: "device memory"}
 
@@ -44,7 +60,10 @@ def leak_result(
     reason: str = "",
     others: tuple[Finding, ...] = (),
 ) -> Result:
-    """Return the result of a check; ``others`` are findings besides leaks: wrong accesses of kernels, and peaks."""
+    """Return the result of a check; ``others`` are findings besides leaks: wrong accesses of kernels, and peaks.
+
+    A check whose test fails because it has no verdict leaves the run without one.
+    """
     line = None if item.location[1] is None else item.location[1] + 1
     growths = [*judgement.growths]
     if judgement.files:
@@ -66,6 +85,7 @@ def leak_result(
             *others,
         ),
         reproduce=pytest_command(item.nodeid),
+        must_conclude=verdict is Verdict.INCONCLUSIVE and any(each.rule == COMES_TO_A_VERDICT for each in others),
         rounds=judgement.runs,
     )
 
@@ -98,10 +118,45 @@ def verdict_of(
         return Verdict.FAILED, "the test itself fails" + (f"; {judgement.inconclusive}" * bool(judgement.inconclusive))
     if judgement.outcome is Outcome.OVER and not judgement.inconclusive:
         return Verdict.INCONCLUSIVE, "the run ended before the test was repeated"
-    if judgement.inconclusive:
-        said = failure.partition("\n")[0] if judgement.unstable else ""
-        return Verdict.INCONCLUSIVE, f"{judgement.inconclusive}{f': {said}' if said else ''}"
-    return Verdict.PASSED, ""
+    reason = open_reason(judgement, failure)
+    return (Verdict.INCONCLUSIVE, reason) if reason else (Verdict.PASSED, "")
+
+
+def open_reason(judgement: Judgement, failure: str) -> str:
+    """Return why a check has no verdict, or an empty text; ``failure`` says how the first round failed that did."""
+    said = failure.partition("\n")[0] if judgement.inconclusive and judgement.unstable else ""
+    return f"{judgement.inconclusive}{f': {said}' if said else ''}"
+
+
+def no_verdict_finding(item: pytest.Item, plan: Plan, judgement: Judgement, reason: str) -> Finding:
+    """Return the finding of a test that fails because its check has no verdict: why, and what to write."""
+    line = None if item.location[1] is None else item.location[1] + 1
+    return Finding(
+        COMES_TO_A_VERDICT,
+        "the leak check of the test comes to a verdict",
+        f"no verdict: {clean_line(reason)}",
+        line=line,
+        kind=NO_VERDICT,
+        grade=Grade.INCONCLUSIVE,
+        evidence="\n".join(_remedies(plan, judgement)),
+    )
+
+
+def _remedies(plan: Plan, judgement: Judgement) -> Iterator[str]:
+    """Yield what to write so that a check comes to a verdict, from the best to the last resort."""
+    yield "what to do, one of these:"
+    if judgement.inconclusive.startswith(CHECK_FAILED):
+        yield "- the error is one of quiesce: report it with this text"
+    elif judgement.unstable:
+        yield "- let the test, or a fixture of function scope, make anew the state that an earlier run leaves"
+    else:
+        yield "- a cache is meant to fill: fill it in a fixture of a wider scope"
+        yield f"- the test is slow: @pytest.mark.leak(seconds={plan.seconds * LONGER:g})"
+        if plan.rounds > ROUNDS_MIN:
+            fewer = max(ROUNDS_MIN, plan.rounds // LONGER)
+            yield f"- growth in fewer rounds is enough for a leak: @pytest.mark.leak(rounds={fewer})"
+        yield '- some growth in a round is fine: @pytest.mark.leak(limit="2 KiB")'
+    yield '- the test cannot be checked: @pytest.mark.leak(skip="the reason")'
 
 
 def _finding(growth: Growth, plan: Plan, line: int | None, folder: str, runs_each: int) -> Finding:
@@ -180,9 +235,12 @@ def _below(text: str, folder: str) -> str:
 
 
 def leak_text(item: pytest.Item, result: Result, judgement: Judgement) -> str:
-    """Return the text of the failure of a test that leaks, or that has another finding."""
-    text = _below(failure_text(result), _folder(item))
-    if judgement.growths:
+    """Return the text of the failure of a test that leaks, has no verdict, or has another finding."""
+    shown = replace(result, reason="") if result.findings else result  # they say it themselves
+    text = _below(failure_text(shown), _folder(item))
+    if result.verdict is Verdict.INCONCLUSIVE:
+        does = "has no leak verdict"
+    elif judgement.growths:
         does = "leaks"
     elif any(finding.rule == KEEPS_TO_ITS_PEAK for finding in result.findings):
         does = "uses more memory than its limit"

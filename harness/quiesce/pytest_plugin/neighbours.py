@@ -101,6 +101,13 @@ def failed_subtests(item: pytest.Item) -> int:
     return _subtests(item.config).get(_key(item), 0)
 
 
+def is_expected_to_fail(item: pytest.Item) -> bool:
+    """Whether a marker ``xfail`` counts for a test; pytest keeps there what it made of the markers."""
+    from _pytest.skipping import xfailed_key
+
+    return item.stash.get(xfailed_key, None) is not None and not item.config.option.runxfail
+
+
 def _forget_subtests(item: pytest.Item, before: int) -> None:
     """Forget the subtests that failed since there were so many."""
     if counts := _subtests(item.config):

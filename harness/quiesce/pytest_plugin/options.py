@@ -191,7 +191,7 @@ class LeakSettings:
     """What the user asked for.
 
     ``given`` has each value with the name of where it was given. ``checks_all`` says that every test is checked, and
-    ``is_strict`` that a run fails in which a test has no verdict. ``baseline`` is the file of known leaks, with the
+    ``is_strict`` that a test fails whose check has no verdict. ``baseline`` is the file of known leaks, with the
     name of where it was given, and ``writes_baseline`` says that it is written anew.
     """
 
@@ -231,7 +231,7 @@ def add_leak_options(parser: pytest.Parser) -> None:
         help="check every test of the run for leaks, not only those that are marked 'leak'",
     )
     parser.addini("quiesce_leak", "the tests to check for leaks: marked (default) or all", default=None)
-    strict = "a run fails in which the leak check of a test comes to no verdict"
+    strict = "every test fails whose leak check comes to no verdict, also one that is not marked 'leak'"
     group.addoption("--quiesce-strict", action="store_true", default=None, help=strict)
     parser.addini("quiesce_strict", strict, type="bool", default=None)
     known = "the file of known leaks: these do not fail their tests"

@@ -186,12 +186,13 @@ class RunRecord:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _open_checks(self) -> list[Result]:
-        """Return the leak checks without a verdict, in a run that may have none."""
+        """Return the leak checks without a verdict whose tests do not fail, in a run that may have none."""
         if not self._config.stash[LEAK_SETTINGS].is_strict:
             return []
         from quiesce.model.results import Verdict
 
-        return [each for each in self._results if each.is_leak_check and each.verdict is Verdict.INCONCLUSIVE]
+        open_ = (each for each in self._results if each.is_leak_check and each.verdict is Verdict.INCONCLUSIVE)
+        return [each for each in open_ if not each.is_unresolved]
 
     def _what_ended(self, session: pytest.Session, exitstatus: int) -> type[BaseException] | None:
         """Return what ended the run before every test had its turn, or None.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quiesce.reporting.github import summary as summary
     from quiesce.reporting.glossary import RULES_BY_SUBJECT as RULES_BY_SUBJECT
     from quiesce.reporting.html import why_unavailable as why_unavailable
+    from quiesce.reporting.leak_checks import COMES_TO_A_VERDICT as COMES_TO_A_VERDICT
     from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK as KEEPS_TO_ITS_PEAK
     from quiesce.reporting.leak_checks import LEAVES as LEAVES
     from quiesce.reporting.leak_checks import MARKER_SAYS as MARKER_SAYS
@@ -73,7 +74,8 @@ else:  # type checkers refuse a name that is not above
             "glossary": "RULES_BY_SUBJECT",
             "html": "why_unavailable",
             "leak_checks": (
-                "KEEPS_TO_ITS_PEAK LEAVES MARKER_SAYS checks_in_short leak_check_lines leak_in_short shortened"
+                "COMES_TO_A_VERDICT KEEPS_TO_ITS_PEAK LEAVES MARKER_SAYS checks_in_short leak_check_lines "
+                "leak_in_short shortened"
             ),
             "page.summary": "named_backends",
             "pytest_handover": "HANDING_VARIABLE Handing Session read_sessions",

@@ -62,6 +62,7 @@ RULES_BY_SUBJECT: Final[Mapping[str, Mapping[str, str]]] = {
     "Leak checks": {
         "a_repeated_test_leaves_nothing_behind": "Repeating a test does not use ever more memory, files or threads.",
         "a_test_keeps_to_its_peak": "A test uses no more memory at a time than its marker allows.",
+        "a_leak_check_comes_to_a_verdict": "The leak check of a test that asks for it says whether the test leaks.",
     },
 }
 """Every rule whose name a finding can have, by what can break it."""

@@ -17,6 +17,9 @@ from quiesce.reporting.text import clean_line
 KEEPS_TO_ITS_PEAK: Final = "a_test_keeps_to_its_peak"
 """The rule that a test breaks which uses more memory at a time than its marker allows."""
 
+COMES_TO_A_VERDICT: Final = "a_leak_check_comes_to_a_verdict"
+"""The rule of a test that asks for a leak check, and whose check has no verdict. It says nothing about a leak."""
+
 NAMES_MAX: Final = 50
 """How many tests of each kind are named; the report has all of them."""
 

@@ -105,6 +105,7 @@ _TITLES: Final[Mapping[str, tuple[str, str]]] = {
     GROWTH: ("growth between marks", "growths between marks"),
     "a_repeated_test_leaves_nothing_behind": ("leaking test", "leaking tests"),
     "a_test_keeps_to_its_peak": ("test with too high a peak", "tests with too high a peak"),
+    "a_leak_check_comes_to_a_verdict": ("test without a verdict", "tests without a verdict"),
     "waits_name_live_streams": (Kind.DEAD_STREAM, "waits for destroyed streams"),
 }
 
