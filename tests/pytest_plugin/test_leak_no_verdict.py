@@ -135,6 +135,26 @@ def test_a_strict_run_fails_every_test_without_a_verdict(scripted: Project, argu
     assert "--quiesce-strict" not in str(result.stdout), "each test says itself that it fails"
 
 
+@pytest.mark.parametrize("arguments", [(), ("-n2",)])
+def test_tests_that_ask_for_nothing_are_named_and_counted_at_the_end(
+    scripted: Project, arguments: tuple[str, ...]
+) -> None:
+    if arguments:
+        pytest.importorskip("xdist")
+    names = ("test_a", "test_b", "test_c")
+    scripted.write("test_it.py", "".join(f"def {name}(): pass\n" for name in names))
+    result = scripted.run_apart("test_it.py", "--quiesce-leak", *arguments)
+    result.assert_outcomes(passed=3, warnings=3)
+    result.stdout.fnmatch_lines(
+        [
+            "3 tests have no verdict: a list may hold 200 entries (test_it.py:3)",
+            *(f"  test_it.py::{name}" for name in names),
+            "3 tests checked for leaks: 3 have no verdict; *",
+        ],
+        consecutive=True,
+    )
+
+
 def test_a_test_that_fails_or_is_expected_to_ends_as_before(scripted: Project) -> None:
     scripted.write("test_it.py", AS_BEFORE)
     result = scripted.run_apart("test_it.py", "--quiesce-report=out")

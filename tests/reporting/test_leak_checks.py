@@ -86,7 +86,19 @@ def test_the_largest_leak_comes_first_and_what_is_left_out_last() -> None:
 
 def test_tests_without_a_verdict_are_named_with_the_reason() -> None:
     assert leak_check_lines([check(1)]) == ["t::1 has no verdict: round 2 failed"]
-    assert leak_check_lines(map(check, range(NAMES_MAX + 2)))[-1] == "and 2 more"
+    assert leak_check_lines(map(check, range(NAMES_MAX + 2)))[-1] == "  and 2 more"
+
+
+def test_tests_without_a_verdict_for_one_reason_are_named_in_a_group() -> None:
+    others = [replace(check(number), reason="its 10 s are over") for number in (7, 8)]
+    assert leak_check_lines([*others, *map(check, (4, 2, 3))]) == [
+        "3 tests have no verdict: round 2 failed",
+        "  t::2",
+        "  t::3",
+        "  t::4",
+        "t::7 has no verdict: its 10 s are over",
+        "t::8 has no verdict: its 10 s are over",
+    ]
 
 
 def test_files_that_stay_are_named_of_a_test_that_passes() -> None:

@@ -23,6 +23,9 @@ COMES_TO_A_VERDICT: Final = "a_leak_check_comes_to_a_verdict"
 NAMES_MAX: Final = 50
 """How many tests of each kind are named; the report has all of them."""
 
+GROUPED_MIN: Final = 3
+"""So many tests without a verdict for one reason are named in a group."""
+
 _GAUGE: Final = re.compile(r"\((.+)\)")
 """Whose memory it is, in a kind such as ``memory leak (Python)``."""
 
@@ -65,17 +68,13 @@ def leak_in_short(findings: Sequence[Finding]) -> str:
 
 
 def leak_check_lines(results: Iterable[Result]) -> list[str]:
-    """Return a line for each test that leaks, the largest leak first, and one for each without a verdict.
+    """Return a line for each test that leaks, the largest leak first, and lines that name those without a verdict.
 
     Tests that leave files in the temporary folder, and those that their marker leaves out, are named last.
     """
     kept = accused_first(each for each in results if each.is_leak_check)
     leaking = [f"{clean_line(each.case)} {leak_in_short(each.findings)}" for each in kept if _leaks(each)]
-    open_ = [
-        f"{clean_line(each.case)} has no verdict: {clean_line(each.reason)}"
-        for each in kept
-        if each.verdict is Verdict.INCONCLUSIVE
-    ]
+    open_ = _open_lines([each for each in kept if each.verdict is Verdict.INCONCLUSIVE])
     files = [
         f"{clean_line(each.case)} {clean_line(each.reason.removeprefix('it '))}"
         for each in kept
@@ -86,7 +85,20 @@ def leak_check_lines(results: Iterable[Result]) -> list[str]:
         for each in kept
         if each.reason.startswith(MARKER_SAYS)
     ]
-    return [*shortened(leaking), *shortened(open_), *shortened(files), *shortened(left_out)]
+    return [*shortened(leaking), *open_, *shortened(files), *shortened(left_out)]
+
+
+def _open_lines(results: Iterable[Result]) -> Iterator[str]:
+    """Yield a line for each test without a verdict; many that have one reason are named below it, the most first."""
+    by_reason: dict[str, list[str]] = {}
+    for each in results:
+        by_reason.setdefault(clean_line(each.reason), []).append(clean_line(each.case))
+    for reason, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        if len(names) >= GROUPED_MIN:
+            yield f"{len(names):,} tests have no verdict: {reason}"
+            yield from (f"  {line}" for line in shortened(names))
+    alone = [(name, reason) for reason, names in by_reason.items() if len(names) < GROUPED_MIN for name in names]
+    yield from shortened([f"{name} has no verdict: {reason}" for name, reason in sorted(alone)])
 
 
 def leaked_bytes(result: Result) -> float:
