@@ -32,7 +32,10 @@ TEST = "import pytest\n\n{marker}\ndef test_it():\n    pass\n"
         ("--quiesce-leak-limit-bytes=-1", "*--quiesce-leak-limit-bytes: limit_bytes is '-1'; write a whole number *"),
         ("--quiesce-leak-limit=2kb", "*--quiesce-leak-limit: limit is '2kb'; write 2 KiB"),
         ("--quiesce-leak-limit-peak=", "*--quiesce-leak-limit-peak: limit_peak is ''; write a number with *"),
-        ("--quiesce-leak-gauges=heap", "*--quiesce-leak-gauges: there is no gauge 'heap'; write some of contexts, *"),
+        (
+            "--quiesce-leak-gauges=heap",
+            "*--quiesce-leak-gauges: there is no gauge 'heap'; did you mean 'c-heap'? Write some of contexts, *",
+        ),
         ("--quiesce-leak-gauges=", "*--quiesce-leak-gauges: gauges is '', so nothing would be looked at; *"),
         ("--override-ini=quiesce_leak_rounds=many", "*ini key quiesce_leak_rounds: rounds is 'many'; write a whole *"),
         ("--quiesce-leak-seconds=0", "*--quiesce-leak-seconds: seconds is '0'; write a number above 0, such as 10"),
@@ -51,7 +54,7 @@ def test_a_bad_option_is_one_line(project: Project, argument: str, line: str) ->
         ("@pytest.mark.leak(5)", "*test_it.py::test_it: the marker 'leak' takes keywords only, not (5); write *"),
         (
             "@pytest.mark.leak(round=5)",
-            "*the marker 'leak': there is no 'round'; write rounds=, seconds=, *",
+            "*the marker 'leak': there is no 'round'; did you mean rounds=? options: *, skip=",
         ),
         (
             "@pytest.mark.leak(rounds=0)",

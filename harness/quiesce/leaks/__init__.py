@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from quiesce.leaks.known import write_known as write_known
     from quiesce.leaks.meters.contexts import ContextMeter as ContextMeter
     from quiesce.leaks.meters.own import OwnMeter as OwnMeter
+    from quiesce.leaks.plan import MARKER_OPTIONS as MARKER_OPTIONS
     from quiesce.leaks.plan import ROUNDS_MAX as ROUNDS_MAX
     from quiesce.leaks.plan import ROUNDS_MIN as ROUNDS_MIN
     from quiesce.leaks.plan import Plan as Plan
@@ -53,7 +54,7 @@ else:  # type checkers refuse a name that is not above
             "known": "Applied KnownLeak amount_of apply_known gauge_name merged read_known write_known",
             "meters.contexts": "ContextMeter",
             "meters.own": "OwnMeter",
-            "plan": "Plan ROUNDS_MAX ROUNDS_MIN adjusted",
+            "plan": "MARKER_OPTIONS Plan ROUNDS_MAX ROUNDS_MIN adjusted",
             "quantities": "DEVICE Meter PYTHON Quantity REFERENCES family_of kind_of_leak",
             "stages.settling": "collect_garbage",
             "system_calls": "SystemCalls",

@@ -21,6 +21,9 @@ LIMIT_BYTES_MAX: Final = 1 << 50
 PEAKS: Final = (PYTHON, DEVICE)
 """The gauges whose peak within a round can be limited."""
 
+MARKER_OPTIONS: Final = ("rounds=", "seconds=", "limit=", "limit_peak=", "gauges=", "skip=")
+"""What the marker takes. Its ``skip=`` is no part of a plan: such a test is not checked."""
+
 _NUMBER = re.compile(r"[0-9]{1,18}\Z")
 
 
@@ -71,9 +74,17 @@ def adjusted(plan: Plan, values: Mapping[str, object], source: str) -> Plan:
         elif key == "seconds":
             plan = replace(plan, seconds=_seconds(value, source))
         else:
-            known = "rounds=, seconds=, limit=, limit_peak= or gauges="
-            raise ConfigurationError(f"{source}: there is no '{key}'; write {known}")
+            near = _near(key, [*(option.rstrip("=") for option in MARKER_OPTIONS), "limit_bytes"])
+            meant = f"did you mean {near}=? " if near else ""
+            raise ConfigurationError(f"{source}: there is no '{key}'; {meant}options: {', '.join(MARKER_OPTIONS)}")
     return plan
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    """Return the known word that is most like another one, or an empty text where none is."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(word.lower(), known, n=1)), "")
 
 
 def _number(value: object, key: str, source: str, least: int, most: int) -> int:
@@ -121,5 +132,7 @@ def _families(value: object, source: str) -> tuple[str, ...]:
         raise ConfigurationError(f"{source}: gauges is {value!r}; write a list of some of {known}")
     for name in names:
         if name not in FAMILIES:
-            raise ConfigurationError(f"{source}: there is no gauge '{name}'; write some of {known}")
+            near = _near(name, FAMILIES)
+            meant = f"did you mean '{near}'? Write" if near else "write"
+            raise ConfigurationError(f"{source}: there is no gauge '{name}'; {meant} some of {known}")
     return tuple(dict.fromkeys(names))

@@ -17,7 +17,19 @@ from typing import Final
 
 import pytest
 
-from quiesce.leaks import OWN, ROUNDS_MAX, ROUNDS_MIN, Applied, Judgement, LeakChecker, Outcome, Owners, Plan, adjusted
+from quiesce.leaks import (
+    MARKER_OPTIONS,
+    OWN,
+    ROUNDS_MAX,
+    ROUNDS_MIN,
+    Applied,
+    Judgement,
+    LeakChecker,
+    Outcome,
+    Owners,
+    Plan,
+    adjusted,
+)
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import Finding
 from quiesce.model.results import Result, Verdict
@@ -94,7 +106,7 @@ def _telling(item: pytest.Item) -> pytest.Mark | None:
         shown = ", ".join(map(repr, marker.args))
         raise ConfigurationError(
             f"{_source(item)} takes keywords only, not ({shown}); "
-            f"write @pytest.mark.{LEAK_MARKER}(rounds=…, limit=…, gauges=[…])"
+            f"write one with a name, such as @pytest.mark.{LEAK_MARKER}(rounds=…); options: {', '.join(MARKER_OPTIONS)}"
         )
     if marker.kwargs.get("rounds") in (0, "0") and marker.kwargs.get("rounds") is not False:
         raise ConfigurationError(
