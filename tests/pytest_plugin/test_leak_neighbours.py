@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -121,6 +122,60 @@ def test_a_first_round_that_takes_too_long_is_a_failure_of_the_test(project: Pro
     result.stdout.fnmatch_lines(["FAILED test_it.py::test_it - Failed: Timeout *"])
 
 
+LOOKS_AT_TIMERS = """
+import signal, threading
+from quiesce.leaks import Judgement, LeakChecker, Outcome
+
+SEEN = []
+
+def look():
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    is_thread = any("pytest_timeout" in thread.name for thread in threading.enumerate())
+    SEEN.append("thread" if is_thread else "none" if not left else "once" if left <= 500 else "ten times")
+
+def check(self, run_round, plan, own=()):
+    look()
+    for _ in range(3):
+        run_round()
+        look()
+    print(*SEEN, sep=", ")
+    return Judgement(Outcome.PASSED, 3)
+
+LeakChecker.check = check
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "getitimer"), reason="this system has no such timers")
+@pytest.mark.parametrize("func_only", ["true", "false"])
+@pytest.mark.parametrize(
+    ("method", "seen"),
+    [
+        ("signal", "none, once, none, ten times, none, ten times, none"),
+        ("thread", "none, thread, none, none, none, none, none"),
+    ],
+)
+def test_the_time_of_a_limit_counts_for_rounds_and_stands_still_between_them(
+    project: Project, method: str, seen: str, func_only: str
+) -> None:
+    pytest.importorskip("pytest_timeout")
+    project.write("conftest.py", LOOKS_AT_TIMERS)
+    project.write("test_it.py", "from conftest import look\ndef test_it(leak_check): look()\n")
+    limits = ("--timeout=500", f"--timeout-method={method}", f"-otimeout_func_only={func_only}")
+    result = project.run_beside("timeout", "test_it.py", "-s", *limits)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"*{seen}"])
+
+
+@pytest.mark.skipif(not hasattr(signal, "getitimer"), reason="this system has no such timers")
+def test_a_test_whose_check_fails_has_its_limit_again(project: Project) -> None:
+    pytest.importorskip("pytest_timeout")
+    project.write("conftest.py", f"{LOOKS_AT_TIMERS}\ndef fail(*_): raise OSError('no')\nLeakChecker.check = fail\n")
+    project.write("test_it.py", "import conftest\ndef test_it():\n    conftest.look()\n    print(conftest.SEEN)\n")
+    result = project.run_beside("timeout", "test_it.py", "-s", "--quiesce-leak", "--timeout=500")
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*['once']*"])
+
+
 @pytest.mark.long
 def test_hypothesis_draws_the_same_in_each_repetition(project: Project) -> None:
     pytest.importorskip("hypothesis")
@@ -160,7 +215,7 @@ def test_a_slow_check_is_named(project: Project) -> None:
 def test_a_leak_whose_check_has_no_time_has_no_verdict(project: Project) -> None:
     project.write("test_it.py", "import os, time\ndef test_it():\n    os.open('/dev/null', 0)\n    time.sleep(0.1)\n")
     result = project.run("test_it.py", "--quiesce-leak", "--quiesce-leak-seconds=0.2", "--quiesce-strict")
-    result.assert_outcomes(passed=1, warnings=1)
+    result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     why = "something still grows after * rounds (*), and its 0.2 s are over; raise --quiesce-leak-seconds"
     result.stdout.fnmatch_lines([f"test_it.py::test_it has no verdict: {why}"])

@@ -59,7 +59,13 @@ from quiesce.pytest_plugin.leak_results import (
 )
 from quiesce.pytest_plugin.leak_rounds import FirstRun, ForkedChildren, KernelFaults, TestRounds, release_frames
 from quiesce.pytest_plugin.leak_tests import LeakTest
-from quiesce.pytest_plugin.neighbours import failed_subtests, is_expected_to_fail
+from quiesce.pytest_plugin.neighbours import (
+    RoundTimeouts,
+    failed_subtests,
+    is_expected_to_fail,
+    start_timeout,
+    stop_timeout,
+)
 from quiesce.reporting import clean_line, leak_in_short
 
 
@@ -205,6 +211,7 @@ class LeakChecks:
     def _check(self, item: pytest.Item) -> Checked:
         """Run the rounds of a test, and what is measured besides leaks."""
         test = item.stash[LEAK_TEST]
+        stop_timeout(item)
         self._kernels.begin()
         started = time.monotonic()
         rounds = TestRounds(item, repeats_failures=test.is_asked_for and not self._keeps_errors)
@@ -227,6 +234,8 @@ class LeakChecks:
         finally:
             progress.end()
             self._in_round = False
+        if not rounds.first.is_over:
+            start_timeout(item)  # the run that is reported is still to come
         seconds = time.monotonic() - started
         if DEVICE_FIXTURE not in getattr(item, "fixturenames", ()):  # which answers for them itself
             others += self._kernels.findings()
@@ -363,6 +372,7 @@ def register_leak_checks(session: pytest.Session, items: Sequence[pytest.Item]) 
             item.stash[MARKER_ERROR] = clean_line(str(error))
     config.pluginmanager.register(checks, "quiesce-leak-checks")
     config.pluginmanager.register(ForkedChildren(), "quiesce-forked-children")
+    config.pluginmanager.register(RoundTimeouts(), "quiesce-round-timeouts")
 
 
 def _release_last_error() -> None:

@@ -31,6 +31,7 @@ from quiesce.pytest_plugin.neighbours import (
     kept_for_the_report,
     renew_table_of_nodes,
     repeatable,
+    timed,
     unreported,
 )
 from quiesce.simulator.runtime import SETTINGS_VARIABLE, own_ledger, read_accesses
@@ -111,12 +112,13 @@ class TestRounds:
         session = self._item.session
         is_first = not self.first.is_over
         if is_first:
-            with kept_for_the_report(self._item), self._fresh():
+            with kept_for_the_report(self._item), timed(self._item, is_repeated=False), self._fresh():
                 outcome = self._outcome(self._phases(self.first))
             if outcome is Outcome.FAILED and not self._repeats_failures:
                 return Outcome.OVER
         else:
-            with unreported(self._item, briefly=bool(self.failure)), repeatable(self._item), self._fresh():
+            unseen = unreported(self._item, briefly=bool(self.failure))
+            with unseen, timed(self._item, is_repeated=True), repeatable(self._item), self._fresh():
                 outcome = self._outcome(self._phases())
         return Outcome.OVER if session.shouldstop or session.shouldfail else outcome
 

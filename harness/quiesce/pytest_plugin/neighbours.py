@@ -154,12 +154,7 @@ def renew_table_of_nodes(session: Any) -> None:
 
 @contextlib.contextmanager
 def repeatable(item: pytest.Item) -> Iterator[None]:
-    """Have pytest-timeout and Hypothesis take one more round for what it is.
-
-    A round may take ten times as long as a test, for traces slow it down. Hypothesis draws the same examples in each,
-    and neither reads nor writes its database.
-    """
-    _restart_timeout(item)
+    """Have Hypothesis draw the same examples in each round, and neither read nor write its database."""
     test = getattr(item, "obj", None) if "hypothesis" in sys.modules else None
     test = getattr(test, "__func__", test)
     settings = getattr(test, SETTINGS, None)
@@ -174,19 +169,65 @@ def repeatable(item: pytest.Item) -> Iterator[None]:
         setattr(test, SETTINGS, settings)
 
 
-def _restart_timeout(item: pytest.Item) -> None:
-    """Let the time of pytest-timeout begin anew, and be longer; a timer that is a thread is left out of rounds."""
+REPEATED: Final[pytest.StashKey[bool]] = pytest.StashKey()
+"""In ``item.stash`` while a round runs: whether it is another one than the first."""
+
+
+@contextlib.contextmanager
+def timed(item: pytest.Item, *, is_repeated: bool) -> Iterator[None]:
+    """Have the time of pytest-timeout count for one round: it stands still while quiesce reads and judges."""
+    item.stash[REPEATED] = is_repeated
+    start_timeout(item)
+    try:
+        yield
+    finally:
+        stop_timeout(item)
+        del item.stash[REPEATED]
+
+
+def start_timeout(item: pytest.Item) -> None:
+    """Let the time of pytest-timeout begin anew, if it counts for all phases of a test."""
+    settings = _timeout_settings(item)
+    if settings is not None and not settings.func_only:
+        stop_timeout(item)
+        item.config.hook.pytest_timeout_set_timer(item=item, settings=settings)
+
+
+def stop_timeout(item: pytest.Item) -> None:
+    """Let the time of pytest-timeout stand still; idempotent."""
+    if _timeout_settings(item) is not None:
+        item.config.hook.pytest_timeout_cancel_timer(item=item)
+
+
+def _timeout_settings(item: pytest.Item) -> Any:
+    """Return what pytest-timeout does with a test; None where it does nothing."""
     plugin: Any = sys.modules.get("pytest_timeout")
     if plugin is None or not item.config.pluginmanager.has_plugin("timeout"):
-        return
+        return None
     settings = plugin._get_item_settings(item)
-    if not settings.timeout or settings.func_only:
-        return
-    hook = item.config.hook
-    hook.pytest_timeout_cancel_timer(item=item)
-    if settings.method == "signal":
-        longer = settings._replace(timeout=settings.timeout * SLOWER)
-        hook.pytest_timeout_set_timer(item=item, settings=longer)
+    return settings if settings.timeout else None
+
+
+class RoundTimeouts:
+    """Has pytest-timeout take one more round for what it is: it may take ten times as long, for traces slow it down.
+
+    A timer that is a thread is left out of repeated rounds: it would count as one of the test, and it ends the whole
+    run rather than the test.
+    """
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
+        """Set a longer timer in a repeated round, or none."""
+        if not item.stash.get(REPEATED, False):
+            return None
+        if settings.method == "signal":
+            longer = settings._replace(timeout=settings.timeout * SLOWER)
+            item.stash[REPEATED] = False  # so that this hook lets the call below through
+            try:
+                item.config.hook.pytest_timeout_set_timer(item=item, settings=longer)
+            finally:
+                item.stash[REPEATED] = True
+        return True
 
 
 def allow_repetition(item: pytest.Item) -> None:
