@@ -41,8 +41,9 @@ def test_a_file_without_entries_knows_nothing(tmp_path: Path) -> None:
         ("x", "it is not TOML"),
         ("a = 1", "'a' is not expected; write one table"),
         ("leak = 3", "'leak' is not expected"),
-        ("[[leak]]\nreason = 'r'", "entry 1: test is ''; write a text"),
+        ("\n[[leak]]\nreason = 'r'", "line 2, entry 1: test is ''; write a text"),
         ("[[leak]]\ntest = 't'\nup_to = 3\ngauge = 'python'", "entry 1: reason is ''; write a text"),
+        ('[[leak]]\nreason = """\n[[leak]]"""', "^entry 1: test is ''; write a text"),  # no second header
         ("[[leak]]\nlimit = 3", "entry 1: there is no 'limit'; write test, gauge, up_to"),
         ("[[leak]]\ntest = 't'\nreason = 'r'", "it would hide any growth for ever; write up_to, or a date"),
         ("[[leak]]\ntest = 't'\nreason = 'r'\nup_to = 4", "up_to needs a gauge; write one of contexts"),
@@ -53,7 +54,10 @@ def test_a_file_without_entries_knows_nothing(tmp_path: Path) -> None:
             "[[leak]]\ntest = 't'\nreason = 'r'\nexpires = 2027-01-31\nversions = { python = 3.12 }",
             'write { python = "3.12" }',
         ),
-        ("[[leak]]\ntest = 't'\nreason = 'r'\nexpires = 2027-01-31\n" * 2, "entry 2: there is one for t .all gauges."),
+        (
+            "[[leak]]\ntest = 't'\nreason = 'r'\nexpires = 2027-01-31\n" * 2,
+            "line 5, entry 2: there is one for t .all gauges.",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_one_line(tmp_path: Path, text: str, says: str) -> None:

@@ -49,8 +49,36 @@ def test_leaks_are_written_on_request_and_known_from_then_on(project: Project) -
     again = project.run(*OPTIONS, "--quiesce-report=out")
     again.assert_outcomes(passed=2)
     again.stdout.fnmatch_lines(["2 tests checked for leaks: 1 clean, 1 leaks as expected; * s"])
-    again.stdout.no_fnmatch_line("*known leaks*")
+    again.stdout.fnmatch_lines(["known.toml: test_it.py::test_keeps (cache, python *) has no reason yet"])
     assert (project.path / "known.toml").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(("arguments", "code"), [((), 0), (("--quiesce-strict",), 1)])
+@pytest.mark.parametrize("reason", ["TODO", "todo: ", "recorded; say why it is accepted"])
+def test_the_reason_of_each_entry_is_asked_for(
+    project: Project, reason: str, arguments: tuple[str, ...], code: int
+) -> None:
+    project.write("test_it.py", "def test_it(): pass\n")
+    entries = [entry("test_a").replace("test_it", "other"), entry("test_b", reason=reason).replace("test_it", "other")]
+    project.write("known.toml", "\n".join(entries))
+    result = project.run("test_it.py", "--quiesce-leak-baseline=known.toml", *arguments)
+    assert result.ret == code
+    told = "write why the leak is accepted in its reason"
+    result.stdout.fnmatch_lines(
+        [
+            "*known.toml: other.py::test_b (cache) has no reason yet",
+            f"the run fails: --quiesce-strict, and {told}" if arguments else told,
+        ],
+        consecutive=True,
+    )
+    assert "test_a" not in str(result.stdout)
+
+
+def test_what_is_wrong_with_an_entry_is_said_with_its_line(project: Project) -> None:
+    project.write("test_it.py", "def test_it(): pass\n")
+    project.write("known.toml", f"# known\n\n{entry()}\n{entry('test_b', up_to='2 MB')}")
+    line = error_of(project.run("test_it.py", "--quiesce-leak-baseline=known.toml"))
+    assert line.endswith("known.toml: line 9, entry 2 (test_it.py::test_b): up_to is '2 MB'; write 2 MiB")
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from quiesce.leaks.judgement import Growth as Growth
     from quiesce.leaks.judgement import Judgement as Judgement
     from quiesce.leaks.judgement import Outcome as Outcome
+    from quiesce.leaks.known import RECORDED as RECORDED
     from quiesce.leaks.known import Applied as Applied
     from quiesce.leaks.known import KnownLeak as KnownLeak
     from quiesce.leaks.known import amount_of as amount_of
@@ -51,7 +52,7 @@ else:  # type checkers refuse a name that is not above
         {
             "check": "LeakChecker OWN Owners Peaks measured_from",
             "judgement": "Growth Judgement Outcome",
-            "known": "Applied KnownLeak amount_of apply_known gauge_name merged read_known write_known",
+            "known": "RECORDED Applied KnownLeak amount_of apply_known gauge_name merged read_known write_known",
             "meters.contexts": "ContextMeter",
             "meters.own": "OwnMeter",
             "plan": "MARKER_OPTIONS Plan ROUNDS_MAX ROUNDS_MIN adjusted",

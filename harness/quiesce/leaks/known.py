@@ -19,8 +19,11 @@ from quiesce.leaks.judgement import Growth, Judgement, Outcome
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import FAMILIES, Quantity
 from quiesce.model.errors import ConfigurationError
-from quiesce.model.known_tables import expiry_in, known_tables, refuse_other_keys, text_in
+from quiesce.model.known_tables import expiry_in, known_tables, lines_of_tables, refuse_other_keys, text_in
 from quiesce.model.wording import bytes_from, bytes_in_words, exact_size
+
+RECORDED: Final = "recorded; say why it is accepted"
+"""The reason of an entry that was written, until somebody says another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class KnownLeak:
     versions: tuple[tuple[str, str], ...] = ()
     expires: date | None = None
     is_size: bool = False
+
+    @property
+    def lacks_reason(self) -> bool:
+        """Whether nobody has said yet why the leak is accepted."""
+        return self.reason == RECORDED or self.reason.strip(" .:…").upper() == "TODO"
 
     @property
     def key(self) -> str:
@@ -178,10 +186,12 @@ def read_known(path: Path) -> tuple[KnownLeak, ...]:
     Raises :class:`OSError`, and :class:`ConfigurationError` with one line for what makes no sense.
     """
     entries: dict[str, KnownLeak] = {}
-    for number, table in enumerate(known_tables(path, "leak"), 1):
-        entry = _entry(table, f"entry {number}")
+    tables, lines = known_tables(path, "leak"), lines_of_tables(path, "leak")
+    for number, table in enumerate(tables, 1):
+        where = f"line {lines[number - 1]}, entry {number}" if len(lines) == len(tables) else f"entry {number}"
+        entry = _entry(table, where)
         if entry.key in entries:
-            raise ConfigurationError(f"entry {number}: there is one for {entry.key} already; remove one")
+            raise ConfigurationError(f"{where}: there is one for {entry.key} already; remove one")
         entries[entry.key] = entry
     return tuple(entries.values())
 

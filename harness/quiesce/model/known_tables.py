@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -25,6 +26,16 @@ def known_tables(path: Path, name: str) -> list[dict[str, Any]]:
         named = next(iter(document), name)
         raise ConfigurationError(f"'{named}' is not expected; write one table [[{name}]] for each known {name}")
     return tables
+
+
+def lines_of_tables(path: Path, name: str) -> list[int]:
+    """Return the line of each header ``[[name]]``; more than there are tables where a text of the file has such a line.
+
+    :mod:`tomllib` does not say where a table begins. Raises :class:`OSError`.
+    """
+    header = re.compile(rf"\s*\[\[\s*{re.escape(name)}\s*\]\]")
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [number for number, line in enumerate(lines, 1) if header.match(line)]
 
 
 def refuse_other_keys(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:

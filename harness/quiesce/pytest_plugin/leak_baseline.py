@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 
 from quiesce.leaks import (
+    RECORDED,
     Applied,
     Growth,
     Judgement,
@@ -34,10 +35,8 @@ from quiesce.leaks import (
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.findings import INSTALLED
 from quiesce.model.wording import counted, shown_path
+from quiesce.pytest_plugin.keys import LEAK_SETTINGS
 from quiesce.reporting import clean_line
-
-RECORDED: Final = "recorded; say why it is accepted"
-"""The reason of an entry that was written."""
 
 HEADROOM: Final = 4
 """What is measured, and not counted, differs from run to run: a quarter more is written than was found."""
@@ -199,12 +198,24 @@ class BaselineRecord:
         name = clean_line(shown_path(str(self._baseline.path)))
         self._lines += [f"{name}: {clean_line(key)} is not needed: the test no longer leaks so" for key in needless]
         self._lines += [f"{name}: {clean_line(key)} is not needed: there is no such test" for key in gone]
-        if self._lines:
+        fails = bool(self._lines)
+        if fails:
             self._lines.append(
                 "the run fails: remove these entries, or write the file with --quiesce-leak-write-baseline"
             )
-            if exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        fails |= self._ask_for_reasons(name)
+        if fails and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _ask_for_reasons(self, name: str) -> bool:
+        """Name the entries that have no reason yet, and return whether the run fails for that."""
+        unexplained = [entry.key for entry in self._baseline.known if entry.lacks_reason]
+        self._lines += [f"{name}: {clean_line(key)} has no reason yet" for key in unexplained]
+        is_strict = bool(unexplained) and self._config.stash[LEAK_SETTINGS].is_strict
+        if unexplained:
+            what = "write why the leak is accepted in its reason"
+            self._lines.append(f"the run fails: --quiesce-strict, and {what}" if is_strict else what)
+        return is_strict
 
     def _write(self, session: pytest.Session, needless: set[str]) -> None:
         entries = merged(self._baseline.known, self._found.values(), self._used, needless)
