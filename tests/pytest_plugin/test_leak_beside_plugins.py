@@ -135,3 +135,43 @@ def test_a_worker_tells_what_it_found(project: Project) -> None:
     result = project.run_apart("test_it.py", *BRIEFLY, "-n1", "-W", "ignore::pytest.PytestUnknownMarkWarning")
     result.assert_outcomes(passed=1, failed=1)
     assert_words(result, "quiesce: 2 tests are checked for leaks: *", JUDGED, LEAKS.format(line=9))
+
+
+SUBTESTS = """
+import os
+
+def test_passes(subtests):
+    for number in range(3):
+        with subtests.test(number=number): assert number < 3
+
+def test_keeps(subtests):
+    with subtests.test("one"): os.open(os.devnull, os.O_RDONLY)
+"""
+
+EXAMPLES = """
+import os
+from hypothesis import given, settings, strategies as st
+
+@given(st.integers())
+@settings(max_examples=5)
+def test_passes(number): assert isinstance(number, int)
+
+@given(st.just(0))
+def test_keeps(number): os.open(os.devnull, os.O_RDONLY)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arguments", [(), ("-n1",)])
+@pytest.mark.parametrize(("source", "line"), [(SUBTESTS, 9), (EXAMPLES, 10)])
+def test_subtests_and_examples_are_checked_next_to_a_time_limit(
+    project: Project, source: str, line: int, arguments: tuple[str, ...]
+) -> None:
+    pytest.importorskip("pytest_timeout")
+    if source == EXAMPLES:
+        pytest.importorskip("hypothesis")
+    elif pytest.version_tuple < (9,):
+        pytest.importorskip("pytest_subtests")
+    project.write("test_it.py", source)
+    result = project.run_beside("timeout", "test_it.py", *BRIEFLY, "--timeout=5", *arguments)
+    assert_words(result, JUDGED, LEAKS.format(line=line))
