@@ -20,7 +20,7 @@ for _module in ("quiesce.pytest_plugin.case_items", "quiesce.reporting.html"):
     importlib.import_module(_module)
 
 PLUGIN: Final = "quiesce.pytest_plugin.plugin"
-WITHOUT_HYPOTHESIS: Final = ("-p", "no:hypothesispytest")
+WITHOUT_HYPOTHESIS: Final = ("-pno:hypothesispytest",)
 """Its summary imports all of Hypothesis in each run, two seconds of rewriting, for projects that do not use it."""
 WITHOUT_NEIGHBOURS: Final = tuple(
     f"-pno:{name}" for name in ("asyncio", "benchmark", "memray", "rerunfailures", "timeout")
@@ -129,9 +129,10 @@ class Project:
         """Run pytest in this process; fast, and good for all that imports no vendor library."""
         return self.pytester.runpytest_inprocess(*self.plugin_arguments, *arguments)
 
-    def run_beside(self, neighbour: str, *arguments: str) -> pytest.RunResult:
-        """Run pytest in a process of its own, beside a plugin that other runs leave out."""
-        kept = [argument for argument in self.plugin_arguments if argument != f"-pno:{neighbour}"]
+    def run_beside(self, neighbours: str, *arguments: str) -> pytest.RunResult:
+        """Run pytest in a process of its own, beside plugins that other runs leave out."""
+        wanted = {f"-pno:{name}" for name in neighbours.split()}
+        kept = [argument for argument in self.plugin_arguments if argument not in wanted]
         return self.pytester.runpytest_subprocess(*kept, *arguments)
 
     def run_apart(self, *arguments: str) -> pytest.RunResult:

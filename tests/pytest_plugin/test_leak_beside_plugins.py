@@ -163,15 +163,19 @@ def test_keeps(number): os.open(os.devnull, os.O_RDONLY)
 
 @pytest.mark.long
 @pytest.mark.parametrize("arguments", [(), ("-n1",)])
-@pytest.mark.parametrize(("source", "line"), [(SUBTESTS, 9), (EXAMPLES, 10)])
-def test_subtests_and_examples_are_checked_next_to_a_time_limit(
-    project: Project, source: str, line: int, arguments: tuple[str, ...]
-) -> None:
+def test_subtests_are_checked_next_to_a_time_limit(project: Project, arguments: tuple[str, ...]) -> None:
     pytest.importorskip("pytest_timeout")
-    if source == EXAMPLES:
-        pytest.importorskip("hypothesis")
-    elif pytest.version_tuple < (9,):
+    if pytest.version_tuple < (9,):
         pytest.importorskip("pytest_subtests")
-    project.write("test_it.py", source)
+    project.write("test_it.py", SUBTESTS)
     result = project.run_beside("timeout", "test_it.py", *BRIEFLY, "--timeout=5", *arguments)
-    assert_words(result, JUDGED, LEAKS.format(line=line))
+    assert_words(result, JUDGED, LEAKS.format(line=9))
+
+
+@pytest.mark.long
+def test_examples_of_hypothesis_are_checked_next_to_a_time_limit(project: Project) -> None:
+    pytest.importorskip("pytest_timeout")
+    pytest.importorskip("hypothesis")
+    project.write("test_it.py", EXAMPLES)
+    result = project.run_beside("timeout hypothesispytest", "test_it.py", *BRIEFLY, "--timeout=5", "-n1")
+    assert_words(result, JUDGED, LEAKS.format(line=10))

@@ -188,7 +188,7 @@ def test_ini_keys_reach_the_workers(project: Project) -> None:
         ),
         (
             "--quiesce-leak-gauges=heaps",
-            "ERROR: --quiesce-leak-gauges: there is no gauge 'heaps'; write some of *",
+            "ERROR: --quiesce-leak-gauges: there is no gauge 'heaps'; did you mean 'c-heap'? Write some of *",
         ),
     ],
 )
