@@ -1,0 +1,480 @@
+"""What one function does about the size of a container: it compares a length, takes entries out, asks for entries."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from quiesce.leaks.explaining.bound_names import UNKNOWN
+from quiesce.leaks.explaining.ran_code import FunctionNode, RanFunction
+from quiesce.leaks.explaining.seen_names import SeenNames, body_of, last_name, parts
+
+
+class BoundKind(enum.Enum):
+    """What bounds a container, the weakest first."""
+
+    NONE = enum.auto()
+    MEMO = enum.auto()
+    """Code asks whether it has an entry already."""
+    REMOVES = enum.auto()
+    """Code takes entries out."""
+    EXPIRES = enum.auto()
+    """Code takes entries out and reads a clock, or is told the time."""
+    GUARDED = enum.auto()
+    """Code compares its length."""
+    DECLARED = enum.auto()
+    """It was made with a ``maxlen`` or a ``maxsize``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound. ``most`` is how many entries it allows, if that can be read; ``place`` is ``file:line``."""
+
+    kind: BoundKind = BoundKind.NONE
+    most: int | None = None
+    place: str = ""
+
+
+REMOVALS: Final = frozenset(
+    [
+        "pop",
+        "popitem",
+        "popleft",
+        "clear",
+        "remove",
+        "discard",
+        "__delitem__",
+        "difference_update",
+        "intersection_update",
+        "truncate",
+        "expunge",
+        "purge",
+        "evict",
+        "expire",
+        "prune",
+        "trim",
+        "shrink",
+        "cache_clear",
+    ]
+)
+INSERTIONS: Final = frozenset(
+    [
+        "append",
+        "appendleft",
+        "add",
+        "insert",
+        "extend",
+        "extendleft",
+        "update",
+        "setdefault",
+        "__setitem__",
+    ]
+)
+INSERTED_BY: Final = frozenset(["heappush", "insort", "insort_left", "insort_right"])
+REMOVED_BY: Final = frozenset(["heappop", "heappushpop", "heapreplace"])
+ASKED: Final = frozenset(["get", "setdefault", "__contains__"])
+SAID: Final = frozenset(["print", "warn", "warning", "debug", "info", "error", "exception", "critical", "log", "write"])
+"""Functions that only say something: a length that is compared for their sake bounds nothing."""
+
+CLOCKS: Final = frozenset(
+    [
+        "time",
+        "monotonic",
+        "perf_counter",
+        "process_time",
+        "thread_time",
+        "now",
+        "utcnow",
+        "timer",
+        "clock",
+    ]
+)
+"""Functions that read a clock, by their last name without underscores and without ``_ns``."""
+
+CLOCK_VALUES: Final = tuple(
+    getattr(time, name) for name in dir(time) if name.removesuffix("_ns") in CLOCKS and callable(getattr(time, name))
+)
+LOOKUP_ERRORS: Final = frozenset({"KeyError", "LookupError", "IndexError", "ValueError", "AttributeError", ""})
+
+_Condition: TypeAlias = tuple[ast.expr, bool]
+"""A test, and whether it is true where something stands."""
+
+_FLIPPED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Lt: ast.Gt,
+    ast.Gt: ast.Lt,
+    ast.LtE: ast.GtE,
+    ast.GtE: ast.LtE,
+}
+_OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_SIZES: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_JUMPS: Final = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+
+
+@dataclass(frozen=True, slots=True)
+class _Insertion:
+    """Something is put into a container, on conditions."""
+
+    line: int
+    conditions: tuple[_Condition, ...]
+
+
+class Guards:
+    """Reads one function. ``lengths`` are the methods that return the length of the container."""
+
+    def __init__(
+        self, names: SeenNames, lengths: Mapping[str, Sequence[RanFunction]], *, reads_clock: bool, drops: Iterable[str]
+    ) -> None:
+        self.found: list[Bound] = []
+        self._names = names
+        self._lengths = lengths
+        self._removal = BoundKind.EXPIRES if reads_clock else BoundKind.REMOVES
+        self._drops = frozenset(drops)
+        self._length_names: set[str] = set()
+        self._length_names = {
+            target.id
+            for node in parts(*names.statements)
+            if isinstance(node, ast.Assign) and self._is_length(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        self._insertions: list[_Insertion] = []
+        self._compared: list[tuple[type[ast.cmpop], int | None, int, bool]] = []
+        self._block(names.statements, ())
+        self._add_lengths()
+        for insertion in self._insertions:
+            self._add_conditions(insertion)
+
+    def _add(self, kind: BoundKind, node: ast.AST | int, most: int | None = None) -> None:
+        line = node if isinstance(node, int) else getattr(node, "lineno", self._names.function.code.co_firstlineno)
+        self.found.append(Bound(kind, most, f"{self._names.function.code.co_filename}:{line}"))
+
+    def _block(self, statements: Sequence[ast.stmt], conditions: tuple[_Condition, ...]) -> None:
+        for statement in statements:
+            self._statement(statement, conditions)
+            if isinstance(statement, ast.If):
+                if _leaves(statement.body):
+                    conditions = (*conditions, (statement.test, False))
+                if _leaves(statement.orelse):
+                    conditions = (*conditions, (statement.test, True))
+
+    def _statement(self, node: ast.stmt, conditions: tuple[_Condition, ...]) -> None:
+        if isinstance(node, ast.If | ast.While):
+            is_loop = isinstance(node, ast.While)
+            if is_loop or _does_something(node.body) or _does_something(node.orelse):
+                self._expression(node.test, conditions, is_loop=is_loop)
+            self._block(node.body, (*conditions, (node.test, True)))
+            self._block(node.orelse, conditions if is_loop else (*conditions, (node.test, False)))
+        elif isinstance(node, ast.Try | ast.TryStar):
+            if any(_names_of_errors(handler) & LOOKUP_ERRORS for handler in node.handlers):
+                for each in parts(*node.body):
+                    if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load):
+                        self._note_asked(each.value, each)
+            for block in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
+                self._block(block, conditions)
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            self._expression(node.iter, conditions)
+            self._block([*node.body, *node.orelse], conditions)
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            for item in node.items:
+                self._expression(item.context_expr, conditions)
+            self._block(node.body, conditions)
+        elif isinstance(node, ast.Match):
+            self._expression(node.subject, conditions)
+            for case in node.cases:
+                self._block(case.body, conditions)
+        else:
+            self._expression(node, conditions)
+
+    def _expression(self, whole: ast.AST, conditions: tuple[_Condition, ...], *, is_loop: bool = False) -> None:
+        for node in parts(whole):
+            if isinstance(node, ast.Compare):
+                self._compare(node, is_loop=is_loop)
+            elif isinstance(node, ast.BinOp):
+                if isinstance(node.op, ast.Sub) and self._is_length(node.left):
+                    self._add_guard(ast.Eq, self._names.number(node.right), node.lineno, is_loop=False)
+            elif isinstance(node, ast.Attribute):
+                if node.attr in REMOVALS and self._names.depth(node.value) is not None:
+                    self._add(self._removal, node)
+            elif isinstance(node, ast.Call):
+                self._call(node, conditions)
+            elif isinstance(node, ast.Delete):
+                for target in node.targets:
+                    self._delete(target)
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    self._assign(target, node.value, conditions)
+            elif isinstance(node, ast.AugAssign):
+                self._augment(node, conditions)
+
+    def _compare(self, node: ast.Compare, *, is_loop: bool) -> None:
+        left = node.left
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            kind = type(operator)
+            if kind in (ast.In, ast.NotIn):
+                self._note_asked(right, node)
+            elif kind in _SIZES and not (_is_len(left) and _is_len(right)):
+                if self._is_length(left):
+                    self._add_guard(kind, self._names.number(right), node.lineno, is_loop=is_loop)
+                elif self._is_length(right):
+                    self._add_guard(_FLIPPED.get(kind, kind), self._names.number(left), node.lineno, is_loop=is_loop)
+            left = right
+
+    def _add_guard(self, kind: type[ast.cmpop], number: int | None, line: int, *, is_loop: bool) -> None:
+        if number is None or number > 1:  # others ask whether it is empty
+            self._compared.append((kind, number, line, is_loop))
+
+    def _is_length(self, node: ast.AST) -> bool:
+        """Whether an expression is the length of the container, or that and a number."""
+        names = self._names
+        if isinstance(node, ast.NamedExpr):
+            return self._is_length(node.value)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return self._is_length(node.left) or self._is_length(node.right)
+        if isinstance(node, ast.Name):
+            return node.id in self._length_names
+        if isinstance(node, ast.Attribute):
+            return names.is_one_of(node, self._lengths)
+        if not isinstance(node, ast.Call):
+            return False
+        if _is_len(node):
+            asked = node.args[0]
+            return names.is_container(asked) or ("__len__" in self._lengths and names.is_holder(asked))
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "__len__":
+            return names.is_container(node.func.value)
+        return names.is_one_of(node.func, self._lengths)
+
+    def _note_asked(self, container: ast.AST, node: ast.AST) -> None:
+        if self._names.is_container(container):
+            self._add(BoundKind.MEMO, node)
+
+    def _call(self, node: ast.Call, conditions: tuple[_Condition, ...]) -> None:
+        name = last_name(node.func)
+        first = node.args[0] if node.args else None
+        if isinstance(node.func, ast.Attribute) and self._names.is_container(node.func.value):
+            if name in ASKED:
+                self._add(BoundKind.MEMO, node)
+            if name in INSERTIONS:
+                self._insertions.append(_Insertion(node.lineno, conditions))
+        elif first is not None and self._names.is_container(first):
+            if name in REMOVED_BY or (name in REMOVALS and self._is_class(node.func)):
+                self._add(self._removal, node)
+            elif name in INSERTED_BY or (name in INSERTIONS and self._is_class(node.func)):
+                self._insertions.append(_Insertion(node.lineno, conditions))
+
+    def _is_class(self, node: ast.AST) -> bool:
+        """Whether a method is called by its class, as in ``dict.pop(self, key)``."""
+        value = self._names.value(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
+        return issubclass(type(value), type)
+
+    def _delete(self, target: ast.expr) -> None:
+        if not isinstance(target, ast.Subscript) or self._names.depth(target.value) is None:
+            return
+        if isinstance(target.slice, ast.Slice) and (number := self._left_by(target.slice)) is not None:
+            self._add(BoundKind.GUARDED, target, number)
+        else:
+            self._add(self._removal, target)
+
+    def _left_by(self, part: ast.Slice) -> int | None:
+        """Return how many entries are left without a slice: ``[n:]`` or ``[:-n]``."""
+        return self._length_of(ast.Slice(part.upper, None) if part.lower is None else ast.Slice(None, part.lower))
+
+    def _length_of(self, part: ast.Slice) -> int | None:
+        """Return how many entries a slice has: ``[-n:]`` or ``[:n]``."""
+        if part.lower is None or part.upper is None:
+            start, end = self._names.number(part.lower), self._names.number(part.upper)
+            if part.upper is None and start is not None and start < 0:
+                return -start
+            if part.lower is None and end is not None and end > 0:
+                return end
+        return None
+
+    def _assign(self, target: ast.expr, value: ast.expr, conditions: tuple[_Condition, ...]) -> None:
+        names = self._names
+        if isinstance(target, ast.Tuple | ast.List):
+            values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            for each, its_value in zip(target.elts, values, strict=False):
+                self._assign(each, its_value, conditions)
+        elif isinstance(target, ast.Subscript) and names.is_container(target.value):
+            if not isinstance(target.slice, ast.Slice):
+                self._insertions.append(_Insertion(target.lineno, conditions))
+            elif isinstance(value, ast.List) and not value.elts:
+                self._delete(target)
+            else:
+                self._replace(target, value, conditions)
+        elif names.is_container(target) and (isinstance(target, ast.Attribute) or self._is_root(target)):
+            self._replace(target, value, conditions)
+
+    def _is_root(self, target: ast.expr) -> bool:
+        return isinstance(target, ast.Name) and target.id in self._names.roots and not self._is_argument(target.id)
+
+    def _is_argument(self, name: str) -> bool:
+        return name in self._names.function.code.co_varnames
+
+    def _replace(self, target: ast.expr, value: ast.expr, conditions: tuple[_Condition, ...]) -> None:
+        """Note what is put in the place of the container, or of all of its entries."""
+        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+            number = self._length_of(value.slice) if self._names.is_container(value.value) else None
+            if number is not None:
+                self._add(BoundKind.GUARDED, target, number)
+                return
+        is_chosen = any(isinstance(each, ast.comprehension) and each.ifs for each in ast.walk(value))
+        has_it = any(self._names.is_container(each) for each in ast.walk(value))
+        is_made = self._names.function.code.co_name in ("__init__", "__new__", "__post_init__", "__set_name__")
+        is_first = any(_asks_whether_there(test) for test, _ in conditions)
+        is_sliced = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice)
+        if is_chosen or is_sliced or not (has_it or is_made or is_first):
+            self._add(self._removal, target)
+
+    def _augment(self, node: ast.AugAssign, conditions: tuple[_Condition, ...]) -> None:
+        if isinstance(node.target, ast.Subscript):
+            self._note_asked(node.target.value, node)
+            if self._names.is_container(node.target.value):
+                self._insertions.append(_Insertion(node.lineno, conditions))
+        elif self._names.is_container(node.target):
+            if isinstance(node.op, ast.Sub | ast.BitAnd | ast.BitXor):
+                self._add(self._removal, node)
+            else:
+                self._insertions.append(_Insertion(node.lineno, conditions))
+
+    def _add_lengths(self) -> None:
+        """Add the guards. ``if len(x) > n`` in front of an insertion lets one more in than ``n``."""
+        first = min((each.line for each in self._insertions), default=0)
+        for kind, number, line, is_loop in self._compared:
+            is_later = first and first < line
+            lets_more = kind is ast.LtE or (kind is ast.Gt and not is_loop and not is_later and first)
+            self._add(BoundKind.GUARDED, line, number + 1 if lets_more and number is not None else number)
+
+    def _add_conditions(self, insertion: _Insertion) -> None:
+        """Note bounds of something else on which the container is filled: a counter, or another container."""
+        for test, is_true in insertion.conditions:
+            for left, kind, right in _compares(test, is_true=is_true):
+                if kind is ast.NotIn and self._is_filled(right):
+                    self._add(BoundKind.MEMO, test)
+                for counted, operator, limit in ((left, kind, right), (right, _FLIPPED.get(kind, kind), left)):
+                    other = counted.args[0] if isinstance(counted, ast.Call) and _is_len(counted) else None
+                    rises = self._is_filled(other) if other is not None else self._step_of(counted) > 0
+                    if operator in (ast.Lt, ast.LtE, ast.Eq, ast.NotEq) and rises:
+                        number = self._names.number(limit)
+                        more = 1 if operator is ast.LtE and number is not None else 0
+                        self._add(BoundKind.GUARDED, test, None if number is None else number + more)
+                    elif operator in (ast.Gt, ast.GtE, ast.NotEq) and self._step_of(counted) < 0:
+                        self._add(BoundKind.GUARDED, test)
+
+    def _is_filled(self, other: ast.AST) -> bool:
+        """Whether this function puts something into another container too."""
+        text = ast.unparse(other)
+        for node in parts(*self._names.statements):
+            filled: ast.AST | None = None
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in INSERTIONS:
+                filled = node.func.value
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                filled = node.value
+            if filled is not None and not self._names.is_container(filled) and ast.unparse(filled) == text:
+                return True
+        return False
+
+    def _step_of(self, counter: ast.AST) -> int:
+        """Return 1 for what only rises in this function, -1 for what only falls, and 0 for everything else."""
+        if isinstance(counter, ast.Constant):
+            return 0
+        text, steps = ast.unparse(counter), set()
+        for node in parts(*self._names.statements):
+            if isinstance(node, ast.AugAssign) and ast.unparse(node.target) == text:
+                steps.add(1 if isinstance(node.op, ast.Add) else -1)
+            elif isinstance(node, ast.Assign | ast.NamedExpr) and isinstance(node.value, ast.Call):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if last_name(node.value.func) == "next" and any(ast.unparse(each) == text for each in targets):
+                    steps.add(1)
+        if last_name(counter) in self._drops:
+            return 0
+        return steps.pop() if len(steps) == 1 else 0
+
+
+def _is_len(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) == "len" and len(node.args) == 1
+
+
+def _leaves(block: Sequence[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], _JUMPS)
+
+
+def _does_something(block: Sequence[ast.stmt]) -> bool:
+    """Whether statements can change anything, and do not only say something."""
+    for statement in block:
+        is_call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+        is_said = is_call and last_name(statement.value.func) in SAID  # type: ignore[attr-defined]
+        if not is_said and not isinstance(statement, ast.Pass | ast.Assert):
+            return True
+    return False
+
+
+def _names_of_errors(handler: ast.ExceptHandler) -> frozenset[str]:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return frozenset("" if kind is None else last_name(kind) for kind in kinds)
+
+
+def _asks_whether_there(test: ast.expr) -> bool:
+    """Whether a test asks if there is a container at all."""
+    return any(
+        isinstance(node, ast.Is | ast.NotIn | ast.Not)
+        or (isinstance(node, ast.Call) and last_name(node.func) == "hasattr")
+        for node in ast.walk(test)
+    )
+
+
+def _compares(test: ast.expr, *, is_true: bool) -> Iterator[tuple[ast.expr, type[ast.cmpop], ast.expr]]:
+    """Yield what holds where a test is true, or is not."""
+    if isinstance(test, ast.BoolOp):
+        for each in test.values:
+            yield from _compares(each, is_true=is_true)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _compares(test.operand, is_true=not is_true)
+    elif isinstance(test, ast.Compare):
+        left = test.left
+        for operator, right in zip(test.ops, test.comparators, strict=True):
+            kind = type(operator)
+            yield left, kind if is_true else _OPPOSITE.get(kind, kind), right
+            left = right
+
+
+def is_clock(node: ast.AST, names: SeenNames | None = None) -> bool:
+    """Whether an expression calls a clock."""
+    if not isinstance(node, ast.Call):
+        return False
+    value = names.value(node.func) if names is not None else UNKNOWN
+    return (
+        any(value is clock for clock in CLOCK_VALUES) or last_name(node.func).strip("_").removesuffix("_ns") in CLOCKS
+    )
+
+
+def told_the_time(node: FunctionNode) -> frozenset[str]:
+    """Return what a function calls with the time as an argument, or because of the time."""
+    whole = list(parts(*body_of(node)))
+    timed: set[str] = set()
+    for each in whole:
+        if isinstance(each, ast.Assign) and any(map(is_clock, ast.walk(each.value))):
+            timed.update(name.id for target in each.targets for name in ast.walk(target) if isinstance(name, ast.Name))
+
+    def is_timed(part: ast.AST) -> bool:
+        return any(is_clock(inner) or (isinstance(inner, ast.Name) and inner.id in timed) for inner in ast.walk(part))
+
+    found: set[str] = set()
+    for each in whole:
+        if isinstance(each, ast.Call) and any(map(is_timed, (*each.args, *(word.value for word in each.keywords)))):
+            found.add(last_name(each.func))
+        elif isinstance(each, ast.If | ast.While) and is_timed(each.test):
+            found.update(last_name(inner.func) for inner in parts(*each.body) if isinstance(inner, ast.Call))
+    return frozenset(found)
