@@ -16,7 +16,7 @@ from quiesce.leaks.explaining.bound_names import UNKNOWN, Names, attribute, is_w
 from quiesce.leaks.explaining.guards import CLOCKS, REMOVALS, Bound, BoundKind, Guards, is_clock, told_the_time
 from quiesce.leaks.explaining.paths import attributes_of
 from quiesce.leaks.explaining.ran_code import RanCode, RanFunction, codes_that_run
-from quiesce.leaks.explaining.seen_names import SeenNames, parts
+from quiesce.leaks.explaining.seen_names import SeenNames
 from quiesce.leaks.meters.contents import size_of
 
 __all__ = ["Bound", "BoundKind", "BoundReader", "codes_that_run"]
@@ -35,8 +35,11 @@ DECLARING: Final = frozenset(
 )
 """Names of attributes that say how much their object holds at most."""
 
-FUNCTIONS_MAX: Final = 400
+FUNCTIONS_MAX: Final = 80
 """How many functions are read for one container."""
+
+STEPS_MAX: Final = 2
+"""How far a container is followed from function to function."""
 
 CALLERS_MAX: Final = 40
 
@@ -123,6 +126,7 @@ class _OneContainer:
         self._code = code
         self._names = names
         self._is_told = is_told
+        self._is_more = False
         self._passed: dict[int, dict[str, int]] = {}
         self._functions: dict[int, RanFunction] = {}
         self._lengths: dict[str, list[RanFunction]] = {}
@@ -130,17 +134,29 @@ class _OneContainer:
 
     def bounds(self) -> list[Bound]:
         """Return all bounds that are named."""
-        self._take(self._first())
+        self._take(sorted(self._first(), key=self._distance))
         seen = self._seen()
-        for _ in range(2):  # once more for each step from function to function
+        for _ in range(STEPS_MAX):
+            self._is_more = False
             for names in seen:
                 self._follow(names)
+            if not self._is_more:
+                break
             seen = self._seen()
         unread = [each for each in self._functions.values() if self._code.node(each.code) is None]
         found = [_bound_without_source(each) for each in unread]
         for names in seen:
-            found += self._read(names)
+            if self._lengths or names.is_mentioned():
+                found += self._read(names)
         return found
+
+    def _distance(self, function: RanFunction) -> int:
+        """Return how far a function is from what has the container: if there are many, the nearest are read."""
+        kinds = [type(owner) for owner, _, _ in self._names.attributes]
+        if any(function.is_method_of(kind) for kind in kinds):
+            return 0
+        modules = {attribute(kind, "__module__") for kind in kinds}
+        return 1 if function.module in modules or not function.class_name else 2
 
     def _first(self) -> Iterator[RanFunction]:
         for name in self._names.all():
@@ -154,8 +170,9 @@ class _OneContainer:
 
     def _take(self, functions: Iterable[RanFunction]) -> None:
         for each in functions:
-            if len(self._functions) < FUNCTIONS_MAX:
-                self._functions.setdefault(id(each), each)
+            if id(each) not in self._functions and len(self._functions) < FUNCTIONS_MAX:
+                self._functions[id(each)] = each
+                self._is_more = True
 
     def _seen(self) -> list[SeenNames]:
         found = []
@@ -163,12 +180,13 @@ class _OneContainer:
             node = self._code.node(each.code)
             if node is not None:
                 passed = self._passed.get(id(each), {})
-                found.append(SeenNames(each, node, self._names, passed, self._returning))
+                whole = self._code.parts(each.code, node)
+                found.append(SeenNames(each, node, self._names, passed, self._returning, whole))
         return found
 
     def _follow(self, names: SeenNames) -> None:
         """Take the functions to which one hands the container, and those that call it for the container."""
-        for node in parts(*names.statements):
+        for node in names.parts:
             if isinstance(node, ast.Call):
                 self._pass(names, node)
             elif isinstance(node, ast.Return) and node.value is not None:
@@ -186,7 +204,9 @@ class _OneContainer:
             found.update((word, depth) for word, depth in named if word in arguments)
             if found:
                 self._take([function])
-                self._passed.setdefault(id(function), {}).update(found)
+                known = self._passed.setdefault(id(function), {})
+                self._is_more = self._is_more or not found.items() <= known.items()
+                known.update(found)
 
     def _note_returned(self, names: SeenNames, value: ast.expr) -> None:
         is_length = (
@@ -201,6 +221,7 @@ class _OneContainer:
         known = (self._lengths if is_length else self._returning).setdefault(name, [])
         if function not in known:
             known.append(function)
+            self._is_more = True
             self._take(self._code.mentioning(name))
             if name == "__len__":
                 owners = (owner for owner, _, _ in self._names.attributes)
@@ -217,25 +238,24 @@ class _OneContainer:
         guards = Guards(names, self._lengths, reads_clock=False, drops=drops)
         if not any(bound.kind is BoundKind.REMOVES for bound in guards.found):
             return guards.found
-        if any(is_clock(node, names) for node in parts(*names.statements)) or self._is_told(function):
+        if any(is_clock(node, names) for node in names.parts) or self._is_told(function):
             return Guards(names, self._lengths, reads_clock=True, drops=drops).found
         return guards.found
 
     def _dropped(self, names: SeenNames) -> frozenset[str]:
         """Return the counters of a function that other code that ran counts down."""
-        risen = _counted(names.statements, ast.Add)
+        risen = _counted(names.parts, ast.Add)
         return frozenset(
             name
             for name in risen
             for other in self._code.mentioning(name)
             if other is not names.function and (node := self._code.node(other.code)) is not None
-            if name in _counted([node], ast.Sub)
+            if name in _counted(self._code.parts(other.code, node), ast.Sub)
         )
 
 
 def _counted(nodes: Iterable[ast.AST], operator: type[ast.operator]) -> frozenset[str]:
-    found = (each for node in nodes for each in ast.walk(node))
-    counters = (each.target for each in found if isinstance(each, ast.AugAssign) and isinstance(each.op, operator))
+    counters = (each.target for each in nodes if isinstance(each, ast.AugAssign) and isinstance(each.op, operator))
     return frozenset(getattr(each, "attr", getattr(each, "id", "")) for each in counters) - {""}
 
 

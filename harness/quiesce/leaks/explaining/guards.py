@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from quiesce.leaks.explaining.bound_names import UNKNOWN
-from quiesce.leaks.explaining.ran_code import FunctionNode, RanFunction
-from quiesce.leaks.explaining.seen_names import SeenNames, body_of, last_name, parts
+from quiesce.leaks.explaining.ran_code import FunctionNode, RanFunction, body_of, parts
+from quiesce.leaks.explaining.seen_names import SeenNames, last_name
 
 
 class BoundKind(enum.Enum):
@@ -145,7 +145,7 @@ class Guards:
         self._length_names: set[str] = set()
         self._length_names = {
             target.id
-            for node in parts(*names.statements)
+            for node in names.parts
             if isinstance(node, ast.Assign) and self._is_length(node.value)
             for target in node.targets
             if isinstance(target, ast.Name)
@@ -376,7 +376,7 @@ class Guards:
     def _is_filled(self, other: ast.AST) -> bool:
         """Whether this function puts something into another container too."""
         text = ast.unparse(other)
-        for node in parts(*self._names.statements):
+        for node in self._names.parts:
             filled: ast.AST | None = None
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in INSERTIONS:
                 filled = node.func.value
@@ -391,7 +391,7 @@ class Guards:
         if isinstance(counter, ast.Constant):
             return 0
         text, steps = ast.unparse(counter), set()
-        for node in parts(*self._names.statements):
+        for node in self._names.parts:
             if isinstance(node, ast.AugAssign) and ast.unparse(node.target) == text:
                 steps.add(1 if isinstance(node.op, ast.Add) else -1)
             elif isinstance(node, ast.Assign | ast.NamedExpr) and isinstance(node.value, ast.Call):

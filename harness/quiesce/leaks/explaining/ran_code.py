@@ -17,6 +17,8 @@ TOOLS: Final = (3, 4)
 """Numbers of tools that :mod:`sys.monitoring` keeps for nobody."""
 
 LOCALS: Final = "<locals>"
+_SKIPPED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Assert)
+
 UNNAMED: Final = ("<module>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 """Code that is read as part of the function around it, or that only defines things."""
 
@@ -149,6 +151,7 @@ class RanCode:
         self._by_class: dict[tuple[Any, str], list[RanFunction]] = {}
         self._by_cell: dict[int, list[RanFunction]] = {}
         self._trees: dict[str, ast.Module | None] = {}
+        self._parts: dict[int, Sequence[ast.AST]] = {}
         self._nodes: dict[int, FunctionNode | None] = {}
         found = [each for each in gc.get_objects() if type(each) is types.FunctionType]
         wanted = None if ran is None else {id(code): code for code in ran}
@@ -220,6 +223,12 @@ class RanCode:
                 self._nodes[id(code)] = None
         return self._nodes[id(code)]
 
+    def parts(self, code: types.CodeType, node: FunctionNode) -> Sequence[ast.AST]:
+        """Return what is in a function, but not in others that it defines."""
+        if id(code) not in self._parts:
+            self._parts[id(code)] = list(parts(*body_of(node)))
+        return self._parts[id(code)]
+
     def _find_node(self, code: types.CodeType) -> FunctionNode | None:
         lines = linecache.getlines(code.co_filename)
         first = code.co_firstlineno
@@ -238,6 +247,21 @@ class RanCode:
             self._trees[code.co_filename] = ast.parse("".join(lines))
         whole = self._trees[code.co_filename]
         return None if whole is None else _node_in(whole, code)
+
+
+def parts(*nodes: ast.AST) -> Iterator[ast.AST]:
+    """Yield these nodes and what is in them, but no function in them, and nothing that an assert asks."""
+    left = list(nodes)
+    while left:
+        node = left.pop()
+        if not isinstance(node, _SKIPPED):
+            yield node
+            left.extend(ast.iter_child_nodes(node))
+
+
+def body_of(node: FunctionNode) -> list[ast.stmt]:
+    """Return the statements of a function; of a lambda its expression as one."""
+    return [ast.copy_location(ast.Expr(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
 
 
 def mro_of(kind: type) -> tuple[type, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quiesce.leaks.explaining.bound_names import UNKNOWN, Names, attribute
-from quiesce.leaks.explaining.ran_code import FunctionNode, RanFunction, mro_of
+from quiesce.leaks.explaining.ran_code import FunctionNode, RanFunction, body_of, mro_of, parts
 
 RUNNERS: Final = frozenset({"_pytest", "pytest", "pluggy", "quiesce", "coverage", "hypothesis"})
 """Packages that run tests. Like the standard library, they know nothing of what a test keeps under a name of theirs."""
@@ -21,22 +21,16 @@ NUMBER_MAX: Final = 1 << 40
 NESTED_MAX: Final = 12
 """How many names are followed from one to the next."""
 
-_SKIPPED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Assert)
-
-
-def parts(*nodes: ast.AST) -> Iterator[ast.AST]:
-    """Yield these nodes and what is in them, but no function in them, and nothing that an assert asks."""
-    left = list(nodes)
-    while left:
-        node = left.pop()
-        if not isinstance(node, _SKIPPED):
-            yield node
-            left.extend(ast.iter_child_nodes(node))
-
-
-def body_of(node: FunctionNode) -> list[ast.stmt]:
-    """Return the statements of a function; of a lambda its expression as one."""
-    return [ast.copy_location(ast.Expr(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
+_ASSIGNING: Final = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.NamedExpr,
+    ast.For,
+    ast.AsyncFor,
+    ast.comprehension,
+    ast.With,
+    ast.AsyncWith,
+)
 
 
 def last_name(node: ast.AST) -> str:
@@ -59,6 +53,7 @@ class SeenNames:
         names: Names,
         passed: Mapping[str, int],
         returning: Mapping[str, Sequence[RanFunction]],
+        known_parts: Sequence[ast.AST] | None = None,
     ) -> None:
         self.function = function
         self._returning = returning
@@ -70,10 +65,12 @@ class SeenNames:
         self._owners: dict[str, Any] = {}
         self.roots = self._find_roots() | dict(passed)
         self._depths = dict(self.roots)
-        for each in parts(*self.statements):
+        self.parts = list(parts(*self.statements)) if known_parts is None else known_parts
+        assigning = [each for each in self.parts if isinstance(each, _ASSIGNING)]
+        for each in assigning:
             self._note(each)
         for _ in range(2):  # a name may stand for another that is assigned below it, in a loop
-            for each in parts(*self.statements):
+            for each in assigning:
                 self._follow(each)
 
     def _find_roots(self) -> dict[str, int]:
@@ -130,6 +127,11 @@ class SeenNames:
                 return None
         depth = self.depth(node)
         return depth - 1 if depth else None
+
+    def is_mentioned(self) -> bool:
+        """Whether the function names the container, or what has it among its entries."""
+        named = (each for each in self.parts if isinstance(each, ast.Name | ast.Attribute | ast.Call))
+        return any(self.depth(each) is not None for each in named)
 
     def is_container(self, node: ast.AST) -> bool:
         """Whether an expression is the container."""
