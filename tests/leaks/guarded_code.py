@@ -34,6 +34,7 @@ for guard, most in {
     "n = len(X); (X.append(1) if n < 40 else None)": 40,
     "(n := len(X)) < 40 and X.append(1)": 40,
     "limit = min(LIMIT, 48); len(X) < limit and X.append(1)": 48,
+    "len(X) < LIMIT + LIMIT * 0.5 and X.append(1)": 96,
     "X.append(1); X[:] = X[-20:]": 20,
     "X.append(1); X = X[-20:]": 20,
     "X.append(1); del X[:-20]": 20,

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pytest
 from tests.leaks import guarded_code, unbounded_code
 
+from quiesce.leaks.explaining.bound_names import names_of
 from quiesce.leaks.explaining.bounds import Bound, BoundKind, BoundReader, codes_that_run
 
 HERE: Final = "# here"
@@ -214,7 +215,7 @@ def test_odd_objects_have_no_bound_and_are_not_asked(name: str) -> None:
     reader = BoundReader([])
     for each in (odd, [odd], named):
         assert reader.bound_of(each) == Bound()
-        assert list(reader._bounds(each)) == []  # which nobody asks here whether it failed
+        assert list(reader._bounds(each, *names_of([each]))) == []  # which nobody asks here whether it failed
 
 
 def test_no_property_is_asked() -> None:

@@ -428,3 +428,22 @@ case(
         drop(0)
     """,
 )
+
+case("moved", NONE, "X = {1: 2}\ndef run():\n    X[1] = X.pop(1)\n    X[object()] = 1")
+case(
+    "a method that is kept",
+    REMOVES,
+    """
+    import collections
+    class Order:
+        def __init__(self):
+            self.order = collections.deque([1])
+            self.put, self.take = self.order.append, self.order.popleft
+        def work(self):
+            self.put(1)
+            self.take()  # here
+    ORDER = Order()
+    X = ORDER.order
+    def run(): ORDER.work()
+    """,
+)

@@ -11,7 +11,7 @@ import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +23,9 @@ HEAP_TYPE: Final = 1 << 9
 
 HOLDERS_MAX: Final = 30
 """How many objects are looked at that refer to a container: what more refer to is no container of one name."""
+
+_FOLLOWED: Final = (dict, tuple, list, deque)
+"""What has no name itself, and is asked what refers to it."""
 
 WEAK: Final = (weakref.WeakValueDictionary, weakref.WeakKeyDictionary, weakref.WeakSet)
 
@@ -43,6 +46,8 @@ class Names:
     """Names under which a dictionary holds it, as it does what a function is called with."""
     own_class: list[tuple[Any, int]] = field(default_factory=list)
     """Containers whose class has methods written in Python."""
+    methods: list[tuple[Any, str, str]] = field(default_factory=list)
+    """Instances, with the attribute that is a method of the container, and the name of that."""
     caches: list[Any] = field(default_factory=list)
     """What :func:`functools.lru_cache` made, if the container is its dictionary."""
 
@@ -51,121 +56,155 @@ class Names:
         yield from (name for _, name, _ in self.variables)
         yield from (name for _, name, _ in self.attributes)
         yield from (name for name, _ in self.arguments)
+        yield from (name for _, name, _ in self.methods)
 
 
-def names_of(container: Any) -> Names:
-    """Return the names of a container, and of what holds it among its entries."""
-    found = Names()
-    outer = _add(found, [container], 0)
-    if outer:
-        _add(found, outer, 1)
-    return found
+class Holders:
+    """Finds what refers to objects. All objects of the process are looked at each time, so it is asked for many."""
+
+    def __init__(self, asked: Sequence[Any]) -> None:
+        self._known: dict[int, list[Any]] = {}
+        self._own = {id(self._known), id(asked)}
+
+    def of(self, target: Any) -> list[Any]:
+        """Return what refers to an object, of very many only some."""
+        if id(target) not in self._known:
+            self.find([target])
+        return self._known[id(target)]
+
+    def find(self, targets: list[Any]) -> None:
+        """Find what refers to each of these objects."""
+        self._own.add(id(targets))
+        targets = [each for each in targets if id(each) not in self._known]
+        if not targets:
+            return
+        for each in targets:
+            held: list[Any] = []
+            self._known[id(each)] = held
+            self._own.add(id(held))
+        wanted = frozenset(map(id, targets))
+        self._own.add(id(targets))
+        for holder in gc.get_referrers(*targets):
+            if id(holder) in self._own or type(holder) is types.FrameType:
+                continue
+            for key in wanted.intersection(map(id, gc.get_referents(holder))):
+                if len(self._known[key]) < HOLDERS_MAX:
+                    self._known[key].append(holder)
 
 
-def _add(names: Names, targets: list[Any], depth: int) -> list[Any]:
-    """Add the names of some containers; return the containers that hold these."""
-    wanted = frozenset(map(id, targets))
-    for target in targets:
+def names_of(containers: Sequence[Any]) -> list[Names]:
+    """Return the names of each of these containers, and of what holds it among its entries."""
+    holders, asked = Holders(containers), list(containers)
+    holders.find(asked)
+    modules = {id(attributes_of(each)): each for each in list(sys.modules.values()) if _is_module(each)}
+    held_by = [each for container in containers for each in holders.of(container)]
+    holders.find([each for each in held_by if type(each) in _FOLLOWED and id(each) not in modules])
+    return [_OneName(container, holders, modules).names for container in containers]
+
+
+class _OneName:
+    """Collects the names of one container."""
+
+    def __init__(self, container: Any, holders: Holders, modules: Mapping[int, Any]) -> None:
+        self.names = Names()
+        self._holders = holders
+        self._modules = modules
+        for outer in self._add(container, 0):
+            self._add(outer, 1)
+
+    def _add(self, target: Any, depth: int) -> list[Any]:
+        """Add the names of a container; return the containers that hold it."""
+        names = self.names
         if any(type.__dict__["__flags__"].__get__(base) & HEAP_TYPE for base in mro_of(type(target))):
             names.own_class.append((target, depth))
-    ours = (id(targets), id(names.own_class), id(names.attributes), id(names.caches))
-    holders = [
-        each
-        for each in gc.get_referrers(*targets)
-        if id(each) not in ours and type(each) is not types.FrameType and not _is_of_names(each, names)
-    ][:HOLDERS_MAX]
-    modules = {id(attributes_of(each)): each for each in list(sys.modules.values()) if _is_module(each)}
-    namespaces: list[dict[str, Any]] = []
-    tuples: list[Any] = []
-    outer: list[Any] = []
-    for each in holders:
-        kind = type(each)
-        if kind is dict and id(each) in modules:
-            for name in _keys(each, wanted):
-                names.variables.append((each, name, depth))
-                names.attributes.append((modules[id(each)], name, depth))
-        elif kind is dict:
-            namespaces.append(each)
-        elif kind is types.CellType:
-            names.cells.append((each, depth))
-        elif kind is tuple:
-            tuples.append(each)
-        elif kind is functools._lru_cache_wrapper:
-            names.caches.append(each)
-        elif issubclass(kind, dict | list | deque):
-            outer.append(each)
-        else:
-            names.attributes.extend((each, name, depth) for name in _attributes(each, wanted))
-    if namespaces or tuples:
-        outer.extend(_add_owned(names, namespaces, tuples, wanted, depth))
-    return outer
+        outer: list[Any] = []
+        for each in self._holders.of(target):
+            kind = type(each)
+            if kind is dict:
+                outer.extend(self._add_namespace(each, target, depth))
+            elif kind is types.CellType:
+                names.cells.append((each, depth))
+            elif kind is tuple:
+                owners = (owner for owner in self._holders.of(each) if type(owner) is types.FunctionType)
+                names.defaults.extend((owner, name, depth) for owner in owners for name in _defaults(owner, target))
+            elif kind is functools._lru_cache_wrapper:
+                names.caches.append(each)
+            elif kind is types.BuiltinMethodType:
+                names.methods.extend(self._method_names(each) if depth == 0 else ())
+            elif issubclass(kind, dict | list | deque):
+                outer.append(each)
+            else:
+                names.attributes.extend((each, name, depth) for name in _attributes(each, target))
+        return outer
 
+    def _add_namespace(self, namespace: dict[str, Any], target: Any, depth: int) -> list[Any]:
+        """Add the names in a dictionary, which is a module's, a class's, an instance's, a function's or nobody's."""
+        found = list(_keys(namespace, target))
+        if id(namespace) in self._modules:
+            for name in found:
+                self.names.variables.append((namespace, name, depth))
+                self.names.attributes.append((self._modules[id(namespace)], name, depth))
+            return []
+        is_owned = False
+        for owner in self._holders.of(namespace):
+            kind = type(owner)
+            if kind is types.FunctionType:
+                self.names.defaults.extend((owner, name, depth) for name in _defaults(owner, target))
+                is_owned = is_owned or owner.__kwdefaults__ is namespace
+            elif issubclass(kind, type) or (kind not in _FOLLOWED and attributes_of(owner) is namespace):
+                self.names.attributes.extend((owner, name, depth) for name in found)
+                is_owned = True
+        if is_owned:
+            return []
+        self.names.arguments.extend((name, depth) for name in found if name.isidentifier())
+        return [namespace]
 
-def _add_owned(
-    names: Names, namespaces: list[dict[str, Any]], tuples: list[Any], wanted: frozenset[int], depth: int
-) -> list[Any]:
-    """Add the attributes of instances and defaults of functions; return dictionaries that are neither's."""
-    left = {id(each): each for each in namespaces}
-    kept = {id(each) for each in tuples}
-    for owner in gc.get_referrers(*namespaces, *tuples)[: HOLDERS_MAX * (len(namespaces) + len(tuples))]:
-        kind = type(owner)
-        if kind is types.FunctionType:
-            names.defaults.extend((owner, name, depth) for name in _defaults(owner, wanted, kept))
-            left.pop(id(owner.__kwdefaults__), None)
-        elif kind not in (list, tuple, dict, types.FrameType):
-            if issubclass(kind, type):
-                names.attributes.extend((owner, name, depth) for name in _attributes(owner, wanted))
-                own = frozenset(map(id, gc.get_referents(owner)))  # its dictionary shows itself only in a proxy
-                left = {key: each for key, each in left.items() if key not in own}
-            elif (namespace := left.pop(id(attributes_of(owner)), None)) is not None:
-                names.attributes.extend((owner, name, depth) for name in _keys(namespace, wanted))
-    for each in left.values():
-        names.arguments.extend((name, depth) for name in _keys(each, wanted) if name.isidentifier())
-    return list(left.values())
-
-
-def _is_of_names(each: Any, names: Names) -> bool:
-    return type(each) is tuple and len(each) == 2 and any(each is known for known in names.own_class)
+    def _method_names(self, method: types.BuiltinMethodType) -> Iterator[tuple[Any, str, str]]:
+        """Yield the attributes that stand for a method of the container, as in ``self._append = items.append``."""
+        for holder in self._holders.of(method):
+            if type(holder) is not dict:
+                owners = [holder]
+            else:
+                owners = [each for each in self._holders.of(holder) if attributes_of(each) is holder]
+            yield from ((owner, name, method.__name__) for owner in owners for name in _attributes(owner, method))
 
 
 def _is_module(each: Any) -> bool:
     return issubclass(type(each), types.ModuleType)
 
 
-def _keys(namespace: dict[Any, Any], wanted: frozenset[int]) -> Iterator[str]:
+def _keys(namespace: dict[Any, Any], target: Any) -> Iterator[str]:
     for key, value in list(dict.items(namespace)):
-        if id(value) in wanted and type(key) is str:
+        if value is target and type(key) is str:
             yield key
 
 
-def _attributes(owner: Any, wanted: frozenset[int]) -> Iterator[str]:
+def _attributes(owner: Any, target: Any) -> Iterator[str]:
     if issubclass(type(owner), type):
-        shown = type.__dict__["__dict__"].__get__(owner)
-        yield from (key for key, value in list(shown.items()) if id(value) in wanted)
+        yield from _keys(dict(type.__dict__["__dict__"].__get__(owner)), target)
         return
     attributes = attributes_of(owner)
     if type(attributes) is dict:
-        yield from _keys(attributes, wanted)
-    yield from (name for name, value in _slots_of(owner) if id(value) in wanted)
-
-
-def _slots_of(owner: Any) -> Iterator[tuple[str, Any]]:
+        yield from _keys(attributes, target)
     for base in mro_of(type(owner)):
         for name, slot in list(type.__dict__["__dict__"].__get__(base).items()):
-            if type(slot) is types.MemberDescriptorType:
-                try:
-                    yield name, slot.__get__(owner)
-                except AttributeError:
-                    continue  # an empty slot
+            if type(slot) is types.MemberDescriptorType and _slot(slot, owner) is target:
+                yield name
 
 
-def _defaults(function: types.FunctionType, wanted: frozenset[int], kept: set[int]) -> Iterator[str]:
-    if id(function.__defaults__) in kept:
-        code, values = function.__code__, function.__defaults__ or ()
-        arguments = code.co_varnames[: code.co_argcount]
-        named = zip(arguments[len(arguments) - len(values) :], values, strict=False)
-        yield from (name for name, value in named if id(value) in wanted)
-    yield from _keys(function.__kwdefaults__ or {}, wanted)
+def _slot(slot: Any, owner: Any) -> Any:
+    try:
+        return slot.__get__(owner)
+    except AttributeError:  # it is empty
+        return UNKNOWN
+
+
+def _defaults(function: types.FunctionType, target: Any) -> Iterator[str]:
+    code, values = function.__code__, function.__defaults__ or ()
+    arguments = code.co_varnames[: code.co_argcount]
+    named = zip(arguments[len(arguments) - len(values) :], values, strict=False)
+    yield from (name for name, value in named if value is target)
+    yield from _keys(function.__kwdefaults__ or {}, target)
 
 
 def attribute(owner: Any, name: str) -> Any:
@@ -181,12 +220,8 @@ def attribute(owner: Any, name: str) -> Any:
         shown = type.__dict__["__dict__"].__get__(base)
         if name in shown:
             value = shown[name]
-            if type(value) is not types.MemberDescriptorType:
-                return value
-            try:
-                return UNKNOWN if owner is base or issubclass(type(owner), type) else value.__get__(owner)
-            except AttributeError:
-                return UNKNOWN
+            is_slot = type(value) is types.MemberDescriptorType
+            return value if not is_slot else UNKNOWN if issubclass(type(owner), type) else _slot(value, owner)
     return UNKNOWN
 
 

@@ -9,7 +9,7 @@ import ast
 import functools
 import types
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from quiesce.leaks.explaining.bound_names import UNKNOWN, Names, attribute, is_weak, names_of
@@ -65,16 +65,26 @@ class BoundReader:
         Of several numbers the largest counts, as it takes the longest to show that it does not hold. A number that the
         container has passed already is no bound.
         """
+        return self.bounds_of([container])[0]
+
+    def bounds_of(self, containers: Sequence[Any]) -> list[Bound]:
+        """Return the bound of each of these containers, which costs little more than that of one."""
+        try:
+            named = names_of(containers)
+        except Exception:  # tested code may keep anything, and a check must not fail for it
+            named = [Names() for _ in containers]
+        return [self._bound_of(container, names) for container, names in zip(containers, named, strict=True)]
+
+    def _bound_of(self, container: Any, names: Names) -> Bound:
         declared = _declared(container)
         if declared.kind is not BoundKind.NONE:
             return declared
         try:
-            return _strongest(self._bounds(container), size_of(container))
-        except Exception:  # tested code may keep anything, and a check must not fail for it
+            return _strongest(self._bounds(container, names), size_of(container))
+        except Exception:
             return Bound()
 
-    def _bounds(self, container: Any) -> list[Bound]:
-        names = names_of(container)
+    def _bounds(self, container: Any, names: Names) -> list[Bound]:
         found = [_declared(cache) for cache in names.caches]
         found += [Bound(BoundKind.REMOVES) for owner, _, _ in names.attributes if is_weak(owner)]
         found += self._declared_by(names)

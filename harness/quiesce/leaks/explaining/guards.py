@@ -151,6 +151,7 @@ class Guards:
             if isinstance(target, ast.Name)
         }
         self._insertions: list[_Insertion] = []
+        self._moved: set[int] = set()
         self._compared: list[tuple[type[ast.cmpop], int | None, int, bool]] = []
         self._block(names.statements, ())
         self._add_lengths()
@@ -206,7 +207,7 @@ class Guards:
                 if isinstance(node.op, ast.Sub) and self._is_length(node.left):
                     self._add_guard(ast.Eq, self._names.number(node.right), node.lineno, is_loop=False)
             elif isinstance(node, ast.Attribute):
-                if node.attr in REMOVALS and self._names.depth(node.value) is not None:
+                if self._names.method(node) in REMOVALS and id(node) not in self._moved:
                     self._add(self._removal, node)
             elif isinstance(node, ast.Call):
                 self._call(node, conditions)
@@ -261,18 +262,23 @@ class Guards:
             self._add(BoundKind.MEMO, node)
 
     def _call(self, node: ast.Call, conditions: tuple[_Condition, ...]) -> None:
-        name = last_name(node.func)
+        name, method = last_name(node.func), self._names.method(node.func)
         first = node.args[0] if node.args else None
-        if isinstance(node.func, ast.Attribute) and self._names.is_container(node.func.value):
-            if name in ASKED:
+        if method:
+            if method in ASKED and isinstance(node.func, ast.Attribute) and self._names.is_container(node.func.value):
                 self._add(BoundKind.MEMO, node)
-            if name in INSERTIONS:
-                self._insertions.append(_Insertion(node.lineno, conditions))
+            if method in INSERTIONS:
+                self._insert(node, node.args, conditions)
         elif first is not None and self._names.is_container(first):
             if name in REMOVED_BY or (name in REMOVALS and self._is_class(node.func)):
                 self._add(self._removal, node)
             elif name in INSERTED_BY or (name in INSERTIONS and self._is_class(node.func)):
-                self._insertions.append(_Insertion(node.lineno, conditions))
+                self._insert(node, node.args, conditions)
+
+    def _insert(self, node: ast.expr, values: Iterable[ast.AST], conditions: tuple[_Condition, ...]) -> None:
+        """Note that something is put in. What is taken out for that is only moved: ``x[a] = x.pop(b)``."""
+        self._insertions.append(_Insertion(node.lineno, conditions))
+        self._moved.update(id(each.func) for value in values for each in ast.walk(value) if isinstance(each, ast.Call))
 
     def _is_class(self, node: ast.AST) -> bool:
         """Whether a method is called by its class, as in ``dict.pop(self, key)``."""
@@ -309,7 +315,7 @@ class Guards:
                 self._assign(each, its_value, conditions)
         elif isinstance(target, ast.Subscript) and names.is_container(target.value):
             if not isinstance(target.slice, ast.Slice):
-                self._insertions.append(_Insertion(target.lineno, conditions))
+                self._insert(target, [value], conditions)
             elif isinstance(value, ast.List) and not value.elts:
                 self._delete(target)
             else:

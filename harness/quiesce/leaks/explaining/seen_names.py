@@ -18,6 +18,8 @@ ENTRY_OF: Final = frozenset({"get", "setdefault", "pop", "popitem", "popleft", "
 ENTRIES_OF: Final = frozenset({"values", "items", "copy", "list", "tuple", "iter", "enumerate", "reversed", "sorted"})
 CHOICES: Final = {"min": min, "max": max}
 NUMBER_MAX: Final = 1 << 40
+SHIFT_MAX: Final = 40
+BASE_MAX: Final = 1024
 NESTED_MAX: Final = 12
 """How many names are followed from one to the next."""
 
@@ -131,7 +133,7 @@ class SeenNames:
     def is_mentioned(self) -> bool:
         """Whether the function names the container, or what has it among its entries."""
         named = (each for each in self.parts if isinstance(each, ast.Name | ast.Attribute | ast.Call))
-        return any(self.depth(each) is not None for each in named)
+        return any(self.depth(each) is not None or self.method(each) for each in named)
 
     def is_container(self, node: ast.AST) -> bool:
         """Whether an expression is the container."""
@@ -174,6 +176,16 @@ class SeenNames:
                     self._owners.setdefault(node.value.id, owner)
                 return depth
         return None
+
+    def method(self, node: ast.AST) -> str:
+        """Return which method of the container an expression is: ``append`` of ``x.append``, or of a name for it."""
+        if not isinstance(node, ast.Attribute):
+            return ""
+        if self.depth(node.value) is not None:
+            return node.attr
+        name = self.function.mangled(node.attr)
+        kept = (each for each in self._names.methods if each[1] == name and self._is_owner(node.value, each[0]))
+        return next((method for _, _, method in kept), "")
 
     def is_one_of(self, node: ast.AST, functions: Mapping[str, Sequence[RanFunction]]) -> bool:
         """Whether an expression is one of these functions, methods or properties of what has the container."""
@@ -281,29 +293,31 @@ class SeenNames:
             return given.get(name, UNKNOWN)
         return UNKNOWN
 
-    def number(self, node: ast.AST | None, nested: int = 0) -> int | None:
-        """Return the whole number that an expression of numbers and names is, if it can be read."""
+    def number(self, node: ast.AST | None) -> int | None:
+        """Return the number that an expression of numbers and names is, without its fraction, if it can be read."""
+        found = self._figure(node, 0)
+        return None if found is None or not abs(found) < NUMBER_MAX else int(found)
+
+    def _figure(self, node: ast.AST | None, nested: int) -> float | None:
         if node is None or nested > NESTED_MAX:
             return None
         if isinstance(node, ast.BinOp):
-            return _combined(node.op, self.number(node.left, nested + 1), self.number(node.right, nested + 1))
+            return _combined(node.op, self._figure(node.left, nested + 1), self._figure(node.right, nested + 1))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            found = self.number(node.operand, nested + 1)
+            found = self._figure(node.operand, nested + 1)
             return None if found is None else -found
         if isinstance(node, ast.Call):
-            name, found_all = last_name(node.func), [self.number(each, nested + 1) for each in node.args]
-            numbers = [each for each in found_all if each is not None]
+            name, asked = last_name(node.func), [self._figure(each, nested + 1) for each in node.args]
+            numbers = [each for each in asked if each is not None]
             if name == "int" and len(numbers) == 1:
-                return numbers[0]
+                return numbers[0] if abs(numbers[0]) < NUMBER_MAX else None
             return CHOICES[name](numbers) if name in CHOICES and len(numbers) == len(node.args) > 1 else None
         if isinstance(node, ast.Name) and node.id in self.function.code.co_varnames:
             values = self._assigned.get(node.id, [])
             if len(values) == 1 and node.id not in self.function.arguments:
-                return self.number(values[0], nested + 1)
+                return self._figure(values[0], nested + 1)
         value = self.value(node)
-        if type(value) is float and value == value // 1 and abs(value) < NUMBER_MAX:
-            return int(value)
-        return value if type(value) is int else None
+        return value if type(value) in (int, float) else None
 
 
 def _content(cell: types.CellType) -> Any:
@@ -313,9 +327,10 @@ def _content(cell: types.CellType) -> Any:
         return UNKNOWN
 
 
-def _combined(operator: ast.operator, left: int | None, right: int | None) -> int | None:
-    if left is None or right is None or max(abs(left), abs(right)) > NUMBER_MAX:
+def _combined(operator: ast.operator, left: float | None, right: float | None) -> float | None:
+    if left is None or right is None or not max(abs(left), abs(right)) < NUMBER_MAX:
         return None
+    are_whole = isinstance(left, int) and isinstance(right, int) and 0 <= right <= SHIFT_MAX
     if isinstance(operator, ast.Add):
         return left + right
     if isinstance(operator, ast.Sub):
@@ -323,7 +338,11 @@ def _combined(operator: ast.operator, left: int | None, right: int | None) -> in
     if isinstance(operator, ast.Mult):
         return left * right
     if isinstance(operator, ast.LShift):
-        return left << right if 0 <= right <= 40 and left < NUMBER_MAX else None
+        return int(left) << int(right) if are_whole else None
     if isinstance(operator, ast.Pow):
-        return int(left**right) if 0 <= right <= 40 and 0 <= left <= 1024 else None
-    return left // right if isinstance(operator, ast.FloorDiv | ast.Div) and right else None
+        return int(left) ** int(right) if are_whole and 0 <= left <= BASE_MAX else None
+    if not right:
+        return None
+    return (
+        left / right if isinstance(operator, ast.Div) else left // right if isinstance(operator, ast.FloorDiv) else None
+    )
