@@ -234,3 +234,17 @@ case(
     """,
     55,
 )
+case(
+    "numbers that are counted",
+    GUARDED,
+    """
+    import itertools
+    COUNT = itertools.count()
+    X = []
+    def run():
+        number = next(COUNT)
+        if number < 40:  # here
+            X.append(number)
+    """,
+    40,
+)

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.leaks import guarded_code, unbounded_code
+from tests.leaks import emptied_code, guarded_code, unbounded_code
 
 from quiesce.leaks.explaining.bound_names import names_of
 from quiesce.leaks.explaining.bounds import Bound, BoundKind, BoundReader, codes_that_run
 
 HERE: Final = "# here"
 NONE, MEMO, REMOVES, EXPIRES, GUARDED, DECLARED = BoundKind
-CASES: Final = unbounded_code.CASES | guarded_code.CASES
+CASES: Final = unbounded_code.CASES | emptied_code.CASES | guarded_code.CASES
 
 
 @pytest.fixture
@@ -53,7 +53,9 @@ def test_the_bound_is_read(name: str, module_of: Callable[[str], types.ModuleTyp
     module = module_of(source)
     ran = codes_that_run(module.run)
     assert ran is not None
-    bound = BoundReader(ran).bound_of(module.X)
+    reader = BoundReader(ran)
+    reader._bounds(module.X, *names_of([module.X]))  # which would hide no error
+    bound = reader.bound_of(module.X)
     assert (bound.kind, bound.most) == (kind, most), bound
     lines = [at for at, line in enumerate(textwrap.dedent(source).splitlines(), 1) if line.endswith(HERE)]
     if lines:

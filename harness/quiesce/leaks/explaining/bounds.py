@@ -13,10 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from quiesce.leaks.explaining.bound_names import UNKNOWN, Names, attribute, is_weak, names_of
-from quiesce.leaks.explaining.guards import CLOCKS, REMOVALS, Bound, BoundKind, Guards, is_clock, told_the_time
+from quiesce.leaks.explaining.guards import REMOVALS, Bound, BoundKind, Guards
 from quiesce.leaks.explaining.paths import attributes_of
 from quiesce.leaks.explaining.ran_code import RanCode, RanFunction, codes_that_run
-from quiesce.leaks.explaining.seen_names import SeenNames
+from quiesce.leaks.explaining.seen_names import SeenNames, last_name
+from quiesce.leaks.explaining.shapes import CLOCKS, is_clock, is_length, told_the_time
 from quiesce.leaks.meters.contents import size_of
 
 __all__ = ["Bound", "BoundKind", "BoundReader", "codes_that_run"]
@@ -105,9 +106,21 @@ class BoundReader:
                 if plain not in DECLARING or type(attributes[name]) is not int or attributes[name] < 1:
                     continue
                 for function in self._code.mentioning(name):
-                    if function.is_method_of(type(owner)):
+                    if function.is_method_of(type(owner)) and not self._is_of_another(function, names):
                         place = f"{function.code.co_filename}:{self._line_of(function, name)}"
                         yield Bound(BoundKind.DECLARED, attributes[name], place)
+
+    def _is_of_another(self, function: RanFunction, names: Names) -> bool:
+        """Whether a function compares the length of another container, which then is the one that is bounded."""
+        node = self._code.node(function.code)
+        if node is None:
+            return False
+        ours = {name for _, name, _ in names.attributes} | {function.self_name}
+        compared = (
+            (each for each in self._code.parts(function.code, node) if isinstance(each, ast.Compare)) if node else ()
+        )
+        asked = (part.args[0] for each in compared for part in ast.walk(each) if is_length(part))
+        return any(function.mangled(last_name(each)) not in ours for each in asked)
 
     def _line_of(self, function: RanFunction, name: str) -> int:
         node = self._code.node(function.code)
@@ -260,13 +273,19 @@ class _OneContainer:
             for name in risen
             for other in self._code.mentioning(name)
             if other is not names.function and (node := self._code.node(other.code)) is not None
-            if name in _counted(self._code.parts(other.code, node), ast.Sub)
+            if name in _reset_in(self._code.parts(other.code, node))
         )
 
 
 def _counted(nodes: Iterable[ast.AST], operator: type[ast.operator]) -> frozenset[str]:
     counters = (each.target for each in nodes if isinstance(each, ast.AugAssign) and isinstance(each.op, operator))
     return frozenset(getattr(each, "attr", getattr(each, "id", "")) for each in counters) - {""}
+
+
+def _reset_in(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """Return the names that are counted down there, or get another value."""
+    targets = (target for each in nodes if isinstance(each, ast.Assign) for target in each.targets)
+    return _counted(nodes, ast.Sub) | frozenset(last_name(each) for each in targets) - {""}
 
 
 def _may_read_clock(function: RanFunction) -> bool:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ast
 import enum
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from quiesce.leaks.explaining.bound_names import UNKNOWN
-from quiesce.leaks.explaining.ran_code import FunctionNode, RanFunction, body_of, parts
+from quiesce.leaks.explaining.ran_code import RanFunction, parts
 from quiesce.leaks.explaining.seen_names import SeenNames, last_name
+from quiesce.leaks.explaining.shapes import (
+    asks_whether_there,
+    compares,
+    does_something,
+    is_length,
+    is_next,
+    leaves,
+    names_of_errors,
+)
 
 
 class BoundKind(enum.Enum):
@@ -76,28 +84,10 @@ INSERTIONS: Final = frozenset(
 )
 INSERTED_BY: Final = frozenset(["heappush", "insort", "insort_left", "insort_right"])
 REMOVED_BY: Final = frozenset(["heappop", "heappushpop", "heapreplace"])
+EQUAL_REMOVALS: Final = frozenset(["remove", "discard", "pop"])
+"""What takes out an entry by its value or key: nothing, if just that is put in again."""
+
 ASKED: Final = frozenset(["get", "setdefault", "__contains__"])
-SAID: Final = frozenset(["print", "warn", "warning", "debug", "info", "error", "exception", "critical", "log", "write"])
-"""Functions that only say something: a length that is compared for their sake bounds nothing."""
-
-CLOCKS: Final = frozenset(
-    [
-        "time",
-        "monotonic",
-        "perf_counter",
-        "process_time",
-        "thread_time",
-        "now",
-        "utcnow",
-        "timer",
-        "clock",
-    ]
-)
-"""Functions that read a clock, by their last name without underscores and without ``_ns``."""
-
-CLOCK_VALUES: Final = tuple(
-    getattr(time, name) for name in dir(time) if name.removesuffix("_ns") in CLOCKS and callable(getattr(time, name))
-)
 LOOKUP_ERRORS: Final = frozenset({"KeyError", "LookupError", "IndexError", "ValueError", "AttributeError", ""})
 
 _Condition: TypeAlias = tuple[ast.expr, bool]
@@ -109,18 +99,7 @@ _FLIPPED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.LtE: ast.GtE,
     ast.GtE: ast.LtE,
 }
-_OPPOSITE: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.GtE,
-    ast.GtE: ast.Lt,
-    ast.Gt: ast.LtE,
-    ast.LtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
 _SIZES: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
-_JUMPS: Final = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +131,18 @@ class Guards:
         }
         self._insertions: list[_Insertion] = []
         self._moved: set[int] = set()
+        self._equal: dict[int, ast.AST] = {}
+        self._put: list[tuple[int, ast.AST]] = []
+        self._taken: list[tuple[ast.AST, ast.AST | None]] = []
         self._compared: list[tuple[type[ast.cmpop], int | None, int, bool]] = []
         self._block(names.statements, ())
         self._add_lengths()
         for insertion in self._insertions:
             self._add_conditions(insertion)
+        put = {ast.unparse(value): line for line, value in sorted(self._put, key=lambda each: each[0])}
+        for node, taken in self._taken:
+            is_put_again = taken is not None and put.get(ast.unparse(taken), 0) > getattr(node, "lineno", 0)
+            self._add(BoundKind.MEMO if is_put_again else self._removal, node)
 
     def _add(self, kind: BoundKind, node: ast.AST | int, most: int | None = None) -> None:
         line = node if isinstance(node, int) else getattr(node, "lineno", self._names.function.code.co_firstlineno)
@@ -166,20 +152,22 @@ class Guards:
         for statement in statements:
             self._statement(statement, conditions)
             if isinstance(statement, ast.If):
-                if _leaves(statement.body):
+                if leaves(statement.body):
                     conditions = (*conditions, (statement.test, False))
-                if _leaves(statement.orelse):
+                if leaves(statement.orelse):
                     conditions = (*conditions, (statement.test, True))
 
     def _statement(self, node: ast.stmt, conditions: tuple[_Condition, ...]) -> None:
         if isinstance(node, ast.If | ast.While):
             is_loop = isinstance(node, ast.While)
-            if is_loop or _does_something(node.body) or _does_something(node.orelse):
-                self._expression(node.test, conditions, is_loop=is_loop)
+            if is_loop or does_something(node.body) or does_something(node.orelse):
+                guarded = (*node.body, *node.orelse)
+                is_early = leaves(node.body) or leaves(node.orelse)
+                self._expression(node.test, conditions, is_loop=is_loop, guarded=None if is_early else guarded)
             self._block(node.body, (*conditions, (node.test, True)))
             self._block(node.orelse, conditions if is_loop else (*conditions, (node.test, False)))
         elif isinstance(node, ast.Try | ast.TryStar):
-            if any(_names_of_errors(handler) & LOOKUP_ERRORS for handler in node.handlers):
+            if any(names_of_errors(handler) & LOOKUP_ERRORS for handler in node.handlers):
                 for each in parts(*node.body):
                     if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load):
                         self._note_asked(each.value, each)
@@ -199,16 +187,25 @@ class Guards:
         else:
             self._expression(node, conditions)
 
-    def _expression(self, whole: ast.AST, conditions: tuple[_Condition, ...], *, is_loop: bool = False) -> None:
+    def _expression(
+        self,
+        whole: ast.AST,
+        conditions: tuple[_Condition, ...],
+        *,
+        is_loop: bool = False,
+        guarded: Sequence[ast.AST] | None = (),
+    ) -> None:
+        """Read an expression. ``guarded`` is done if it is true; None: what comes after it."""
         for node in parts(whole):
             if isinstance(node, ast.Compare):
-                self._compare(node, is_loop=is_loop)
+                self._compare(node, is_loop=is_loop, guarded=None if guarded is None else (*guarded, whole))
             elif isinstance(node, ast.BinOp):
-                if isinstance(node.op, ast.Sub) and self._is_length(node.left):
-                    self._add_guard(ast.Eq, self._names.number(node.right), node.lineno, is_loop=False)
+                number = self._names.number(node.right) if isinstance(node.op, ast.Sub) else None
+                if number is not None and self._is_length(node.left):
+                    self._add_guard(ast.Eq, number, node.lineno, is_loop=False)
             elif isinstance(node, ast.Attribute):
                 if self._names.method(node) in REMOVALS and id(node) not in self._moved:
-                    self._add(self._removal, node)
+                    self._taken.append((node, self._equal.get(id(node))))
             elif isinstance(node, ast.Call):
                 self._call(node, conditions)
             elif isinstance(node, ast.Delete):
@@ -220,18 +217,38 @@ class Guards:
             elif isinstance(node, ast.AugAssign):
                 self._augment(node, conditions)
 
-    def _compare(self, node: ast.Compare, *, is_loop: bool) -> None:
+    def _compare(self, node: ast.Compare, *, is_loop: bool, guarded: Sequence[ast.AST] | None) -> None:
         left = node.left
         for operator, right in zip(node.ops, node.comparators, strict=True):
             kind = type(operator)
             if kind in (ast.In, ast.NotIn):
                 self._note_asked(right, node)
-            elif kind in _SIZES and not (_is_len(left) and _is_len(right)):
-                if self._is_length(left):
-                    self._add_guard(kind, self._names.number(right), node.lineno, is_loop=is_loop)
-                elif self._is_length(right):
-                    self._add_guard(_FLIPPED.get(kind, kind), self._names.number(left), node.lineno, is_loop=is_loop)
+            elif kind in _SIZES and not (self._is_some_length(left) and self._is_some_length(right)):
+                is_left = self._is_length(left)
+                limit = right if is_left else left
+                number = self._names.number(limit)
+                if (is_left or self._is_length(right)) and (number is not None or self._is_changed(guarded)):
+                    kind = kind if is_left else _FLIPPED.get(kind, kind)
+                    self._add_guard(kind, number, node.lineno, is_loop=is_loop)
             left = right
+
+    def _is_some_length(self, node: ast.AST) -> bool:
+        """Whether an expression is a length of whatever it is, now or before."""
+        return is_length(node) or is_length(self._names.assigned(node)) or self._is_length(node)
+
+    def _is_changed(self, guarded: Sequence[ast.AST] | None) -> bool:
+        """Whether the container is filled or emptied there: a length that is compared with an index bounds nothing."""
+        names = self._names
+        for node in names.parts if guarded is None else parts(*guarded):
+            if isinstance(node, ast.Call):
+                if names.method(node.func) in REMOVALS | INSERTIONS:
+                    return True
+            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                if names.is_container(node.value):
+                    return True
+            elif isinstance(node, ast.AugAssign) and names.is_container(node.target):
+                return True
+        return False
 
     def _add_guard(self, kind: type[ast.cmpop], number: int | None, line: int, *, is_loop: bool) -> None:
         if number is None or number > 1:  # others ask whether it is empty
@@ -250,7 +267,7 @@ class Guards:
             return names.is_one_of(node, self._lengths)
         if not isinstance(node, ast.Call):
             return False
-        if _is_len(node):
+        if is_length(node):
             asked = node.args[0]
             return names.is_container(asked) or ("__len__" in self._lengths and names.is_holder(asked))
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__len__":
@@ -265,6 +282,8 @@ class Guards:
         name, method = last_name(node.func), self._names.method(node.func)
         first = node.args[0] if node.args else None
         if method:
+            if method in EQUAL_REMOVALS and first is not None:
+                self._equal[id(node.func)] = first
             if method in ASKED and isinstance(node.func, ast.Attribute) and self._names.is_container(node.func.value):
                 self._add(BoundKind.MEMO, node)
             if method in INSERTIONS:
@@ -277,7 +296,10 @@ class Guards:
 
     def _insert(self, node: ast.expr, values: Iterable[ast.AST], conditions: tuple[_Condition, ...]) -> None:
         """Note that something is put in. What is taken out for that is only moved: ``x[a] = x.pop(b)``."""
+        values = [*values]
         self._insertions.append(_Insertion(node.lineno, conditions))
+        put = [*values, node.slice] if isinstance(node, ast.Subscript) else values
+        self._put.extend((node.lineno, each) for each in put)
         self._moved.update(id(each.func) for value in values for each in ast.walk(value) if isinstance(each, ast.Call))
 
     def _is_class(self, node: ast.AST) -> bool:
@@ -291,7 +313,7 @@ class Guards:
         if isinstance(target.slice, ast.Slice) and (number := self._left_by(target.slice)) is not None:
             self._add(BoundKind.GUARDED, target, number)
         else:
-            self._add(self._removal, target)
+            self._taken.append((target, target.slice))
 
     def _left_by(self, part: ast.Slice) -> int | None:
         """Return how many entries are left without a slice: ``[n:]`` or ``[:-n]``."""
@@ -339,7 +361,7 @@ class Guards:
         is_chosen = any(isinstance(each, ast.comprehension) and each.ifs for each in ast.walk(value))
         has_it = any(self._names.is_container(each) for each in ast.walk(value))
         is_made = self._names.function.code.co_name in ("__init__", "__new__", "__post_init__", "__set_name__")
-        is_first = any(_asks_whether_there(test) for test, _ in conditions)
+        is_first = any(asks_whether_there(test) for test, _ in conditions)
         is_sliced = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice)
         if is_chosen or is_sliced or not (has_it or is_made or is_first):
             self._add(self._removal, target)
@@ -366,21 +388,23 @@ class Guards:
     def _add_conditions(self, insertion: _Insertion) -> None:
         """Note bounds of something else on which the container is filled: a counter, or another container."""
         for test, is_true in insertion.conditions:
-            for left, kind, right in _compares(test, is_true=is_true):
+            for left, kind, right in compares(test, is_true=is_true):
                 if kind is ast.NotIn and self._is_filled(right):
                     self._add(BoundKind.MEMO, test)
                 for counted, operator, limit in ((left, kind, right), (right, _FLIPPED.get(kind, kind), left)):
-                    other = counted.args[0] if isinstance(counted, ast.Call) and _is_len(counted) else None
+                    other = counted.args[0] if isinstance(counted, ast.Call) and is_length(counted) else None
                     rises = self._is_filled(other) if other is not None else self._step_of(counted) > 0
-                    if operator in (ast.Lt, ast.LtE, ast.Eq, ast.NotEq) and rises:
+                    if operator in (ast.Lt, ast.LtE, ast.Eq) and rises:
                         number = self._names.number(limit)
                         more = 1 if operator is ast.LtE and number is not None else 0
                         self._add(BoundKind.GUARDED, test, None if number is None else number + more)
-                    elif operator in (ast.Gt, ast.GtE, ast.NotEq) and self._step_of(counted) < 0:
+                    elif operator in (ast.Gt, ast.GtE) and self._step_of(counted) < 0:
                         self._add(BoundKind.GUARDED, test)
 
     def _is_filled(self, other: ast.AST) -> bool:
-        """Whether this function puts something into another container too."""
+        """Whether this function puts something into another container too, which outlives the call."""
+        if self._names.is_new(other):
+            return False
         text = ast.unparse(other)
         for node in self._names.parts:
             filled: ast.AST | None = None
@@ -394,93 +418,14 @@ class Guards:
 
     def _step_of(self, counter: ast.AST) -> int:
         """Return 1 for what only rises in this function, -1 for what only falls, and 0 for everything else."""
-        if isinstance(counter, ast.Constant):
+        if isinstance(counter, ast.Constant) or last_name(counter) in self._drops:
             return 0
+        if is_next(self._names.assigned(counter)):
+            return 1
         text, steps = ast.unparse(counter), set()
         for node in self._names.parts:
             if isinstance(node, ast.AugAssign) and ast.unparse(node.target) == text:
                 steps.add(1 if isinstance(node.op, ast.Add) else -1)
-            elif isinstance(node, ast.Assign | ast.NamedExpr) and isinstance(node.value, ast.Call):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if last_name(node.value.func) == "next" and any(ast.unparse(each) == text for each in targets):
-                    steps.add(1)
-        if last_name(counter) in self._drops:
-            return 0
-        return steps.pop() if len(steps) == 1 else 0
-
-
-def _is_len(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and last_name(node.func) == "len" and len(node.args) == 1
-
-
-def _leaves(block: Sequence[ast.stmt]) -> bool:
-    return bool(block) and isinstance(block[-1], _JUMPS)
-
-
-def _does_something(block: Sequence[ast.stmt]) -> bool:
-    """Whether statements can change anything, and do not only say something."""
-    for statement in block:
-        is_call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-        is_said = is_call and last_name(statement.value.func) in SAID  # type: ignore[attr-defined]
-        if not is_said and not isinstance(statement, ast.Pass | ast.Assert):
-            return True
-    return False
-
-
-def _names_of_errors(handler: ast.ExceptHandler) -> frozenset[str]:
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return frozenset("" if kind is None else last_name(kind) for kind in kinds)
-
-
-def _asks_whether_there(test: ast.expr) -> bool:
-    """Whether a test asks if there is a container at all."""
-    return any(
-        isinstance(node, ast.Is | ast.NotIn | ast.Not)
-        or (isinstance(node, ast.Call) and last_name(node.func) == "hasattr")
-        for node in ast.walk(test)
-    )
-
-
-def _compares(test: ast.expr, *, is_true: bool) -> Iterator[tuple[ast.expr, type[ast.cmpop], ast.expr]]:
-    """Yield what holds where a test is true, or is not."""
-    if isinstance(test, ast.BoolOp):
-        for each in test.values:
-            yield from _compares(each, is_true=is_true)
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _compares(test.operand, is_true=not is_true)
-    elif isinstance(test, ast.Compare):
-        left = test.left
-        for operator, right in zip(test.ops, test.comparators, strict=True):
-            kind = type(operator)
-            yield left, kind if is_true else _OPPOSITE.get(kind, kind), right
-            left = right
-
-
-def is_clock(node: ast.AST, names: SeenNames | None = None) -> bool:
-    """Whether an expression calls a clock."""
-    if not isinstance(node, ast.Call):
-        return False
-    value = names.value(node.func) if names is not None else UNKNOWN
-    return (
-        any(value is clock for clock in CLOCK_VALUES) or last_name(node.func).strip("_").removesuffix("_ns") in CLOCKS
-    )
-
-
-def told_the_time(node: FunctionNode) -> frozenset[str]:
-    """Return what a function calls with the time as an argument, or because of the time."""
-    whole = list(parts(*body_of(node)))
-    timed: set[str] = set()
-    for each in whole:
-        if isinstance(each, ast.Assign) and any(map(is_clock, ast.walk(each.value))):
-            timed.update(name.id for target in each.targets for name in ast.walk(target) if isinstance(name, ast.Name))
-
-    def is_timed(part: ast.AST) -> bool:
-        return any(is_clock(inner) or (isinstance(inner, ast.Name) and inner.id in timed) for inner in ast.walk(part))
-
-    found: set[str] = set()
-    for each in whole:
-        if isinstance(each, ast.Call) and any(map(is_timed, (*each.args, *(word.value for word in each.keywords)))):
-            found.add(last_name(each.func))
-        elif isinstance(each, ast.If | ast.While) and is_timed(each.test):
-            found.update(last_name(inner.func) for inner in parts(*each.body) if isinstance(inner, ast.Call))
-    return frozenset(found)
+            elif isinstance(node, ast.Assign) and any(ast.unparse(each) == text for each in node.targets):
+                steps.add(0)
+        return steps.pop() if len(steps) == 1 and not self._names.is_new(counter) else 0

@@ -25,6 +25,7 @@ NESTED_MAX: Final = 12
 
 _ASSIGNING: Final = (
     ast.Assign,
+    ast.AugAssign,
     ast.AnnAssign,
     ast.NamedExpr,
     ast.For,
@@ -101,6 +102,10 @@ class SeenNames:
                     self._assigned.setdefault(target.id, []).append(node.value)
         elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name) and node.value:
             self._assigned.setdefault(node.target.id, []).append(node.value)
+        elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor | ast.comprehension):
+            for name in ast.walk(node.target):  # it has many values: none is the one
+                if isinstance(name, ast.Name):
+                    self._assigned.setdefault(name.id, []).extend([name, name])
 
     def _follow(self, node: ast.AST) -> None:
         """Let names stand for the container that were assigned from another name for it."""
@@ -176,6 +181,18 @@ class SeenNames:
                     self._owners.setdefault(node.value.id, owner)
                 return depth
         return None
+
+    def is_new(self, node: ast.AST) -> bool:
+        """Whether an expression is a variable of this call only."""
+        return isinstance(node, ast.Name) and node.id in (
+            *self.function.code.co_varnames,
+            *self.function.code.co_cellvars,
+        )
+
+    def assigned(self, node: ast.AST) -> ast.AST:
+        """Return the only expression that was assigned to a name, or what is given."""
+        values = self._assigned.get(node.id, []) if isinstance(node, ast.Name) else []
+        return values[0] if len(values) == 1 else node
 
     def method(self, node: ast.AST) -> str:
         """Return which method of the container an expression is: ``append`` of ``x.append``, or of a name for it."""
