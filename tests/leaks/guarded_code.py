@@ -248,3 +248,18 @@ case(
     """,
     40,
 )
+case(
+    "emptied with another that is guarded",
+    GUARDED,
+    """
+    X = {}
+    VALUES = {}
+    def run():
+        key = object()
+        X[key] = VALUES[key] = 1
+        if len(VALUES) > 40:  # here
+            VALUES.pop(key)
+            X.pop(key)
+    """,
+    40,
+)

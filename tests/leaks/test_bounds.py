@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 import gc
 import importlib.util
+import itertools
+import linecache
 import queue
+import re
 import sys
 import textwrap
 import threading
@@ -77,6 +81,28 @@ def test_a_queue_in_the_standard_library_is_bounded_by_its_size() -> None:
     assert (bound.kind, bound.most) == (DECLARED, 30)
     endless: queue.Queue[int] = queue.Queue()
     assert _bound(lambda: endless.put(1), endless.queue) == Bound()
+
+
+def test_caches_of_the_standard_library_say_their_bounds() -> None:
+    numbers = itertools.count()
+    compiled = _bound(lambda: re.compile(f"bound{next(numbers)}"), vars(re)["_cache"])
+    assert (compiled.kind, compiled.most) == (GUARDED, 512)
+    assert compiled.place.startswith(f"{re.compile.__code__.co_filename}:")
+    matched = _bound(lambda: fnmatch.fnmatch("a", f"b{next(numbers)}"), vars(fnmatch)["_compile_pattern"])
+    assert matched.kind is DECLARED
+    assert _bound(lambda: linecache.getlines(__file__), linecache.cache).kind is MEMO
+
+
+def test_several_containers_are_read_at_once() -> None:
+    bounded: queue.Queue[int] = queue.Queue(maxsize=30)
+    kept: list[int] = []
+
+    def run() -> None:
+        bounded.put(1)
+        kept.append(1)
+
+    first, second = BoundReader(codes_that_run(run)).bounds_of([bounded.queue, kept])
+    assert (first.kind, second.kind) == (DECLARED, NONE)
 
 
 class _Guarded:

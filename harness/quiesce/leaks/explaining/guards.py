@@ -133,14 +133,15 @@ class Guards:
         self._moved: set[int] = set()
         self._equal: dict[int, ast.AST] = {}
         self._put: list[tuple[int, ast.AST]] = []
-        self._taken: list[tuple[ast.AST, ast.AST | None]] = []
+        self._taken: list[tuple[ast.AST, ast.AST | None, tuple[_Condition, ...]]] = []
         self._compared: list[tuple[type[ast.cmpop], int | None, int, bool]] = []
         self._block(names.statements, ())
         self._add_lengths()
         for insertion in self._insertions:
             self._add_conditions(insertion)
         put = {ast.unparse(value): line for line, value in sorted(self._put, key=lambda each: each[0])}
-        for node, taken in self._taken:
+        for node, taken, conditions in self._taken:
+            self._add_conditions_of_removal(conditions)
             is_put_again = taken is not None and put.get(ast.unparse(taken), 0) > getattr(node, "lineno", 0)
             self._add(BoundKind.MEMO if is_put_again else self._removal, node)
 
@@ -205,12 +206,12 @@ class Guards:
                     self._add_guard(ast.Eq, number, node.lineno, is_loop=False)
             elif isinstance(node, ast.Attribute):
                 if self._names.method(node) in REMOVALS and id(node) not in self._moved:
-                    self._taken.append((node, self._equal.get(id(node))))
+                    self._taken.append((node, self._equal.get(id(node)), conditions))
             elif isinstance(node, ast.Call):
                 self._call(node, conditions)
             elif isinstance(node, ast.Delete):
                 for target in node.targets:
-                    self._delete(target)
+                    self._delete(target, conditions)
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     self._assign(target, node.value, conditions)
@@ -307,13 +308,13 @@ class Guards:
         value = self._names.value(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
         return issubclass(type(value), type)
 
-    def _delete(self, target: ast.expr) -> None:
+    def _delete(self, target: ast.expr, conditions: tuple[_Condition, ...]) -> None:
         if not isinstance(target, ast.Subscript) or self._names.depth(target.value) is None:
             return
         if isinstance(target.slice, ast.Slice) and (number := self._left_by(target.slice)) is not None:
             self._add(BoundKind.GUARDED, target, number)
         else:
-            self._taken.append((target, target.slice))
+            self._taken.append((target, target.slice, conditions))
 
     def _left_by(self, part: ast.Slice) -> int | None:
         """Return how many entries are left without a slice: ``[n:]`` or ``[:-n]``."""
@@ -339,7 +340,7 @@ class Guards:
             if not isinstance(target.slice, ast.Slice):
                 self._insert(target, [value], conditions)
             elif isinstance(value, ast.List) and not value.elts:
-                self._delete(target)
+                self._delete(target, conditions)
             else:
                 self._replace(target, value, conditions)
         elif names.is_container(target) and (isinstance(target, ast.Attribute) or self._is_root(target)):
@@ -400,6 +401,16 @@ class Guards:
                         self._add(BoundKind.GUARDED, test, None if number is None else number + more)
                     elif operator in (ast.Gt, ast.GtE) and self._step_of(counted) < 0:
                         self._add(BoundKind.GUARDED, test)
+
+    def _add_conditions_of_removal(self, conditions: tuple[_Condition, ...]) -> None:
+        """Note the bound of another container, with which this one is emptied."""
+        for test, is_true in conditions:
+            for left, kind, right in compares(test, is_true=is_true):
+                for counted, operator, limit in ((left, kind, right), (right, _FLIPPED.get(kind, kind), left)):
+                    is_full = operator in (ast.Gt, ast.GtE, ast.Eq) and is_length(counted)
+                    number = self._names.number(limit) if is_full else None
+                    if is_length(counted) and number is not None and number > 1 and self._is_filled(counted.args[0]):
+                        self._add(BoundKind.GUARDED, test, number)
 
     def _is_filled(self, other: ast.AST) -> bool:
         """Whether this function puts something into another container too, which outlives the call."""
