@@ -13,6 +13,7 @@ from quiesce.leaks.explaining.lines import Opened
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.meters.ledger import Located
 from quiesce.leaks.meters.lists import IN_LISTS
+from quiesce.leaks.meters.memory import chunk_bytes
 from quiesce.leaks.meters.tracing import Site, Tracing, sites_text
 from quiesce.leaks.meters.variables import IN_VARIABLES
 from quiesce.leaks.owners import LIBRARY, Owners, frame_text
@@ -45,6 +46,9 @@ THREAD_BYTES: Final = 16 << 10
 NOISE_BYTES: Final = 512
 """What a descriptor may take besides, as the name of a file."""
 
+BLOCK_BYTES: Final = chunk_bytes(1)
+"""The least that malloc takes for a block. What grows by less in a run loses no block in each."""
+
 PYTHON_BYTES: Final = Quantity(PYTHON, "Python's memory")
 
 
@@ -75,8 +79,13 @@ class Causes:
         self._alone = [site for site in sites if site not in self._with_it]
 
     def growths(self, endured: int, untraced: int) -> tuple[Growth, ...]:
-        """Return them. The readings ended behind round ``endured``, and behind round ``untraced`` the traces began."""
+        """Return them. The readings ended behind round ``endured``, and behind round ``untraced`` the traces began.
+
+        The C heap comes after lines of Python: it has no line yet, and often it grows with what these lines keep.
+        """
         quantities = leading([*filter(self._is_told, self._left), *([PYTHON_BYTES] if self._alone else [])])
+        if self._alone:
+            quantities.sort(key=lambda each: each.family == C_HEAP)
         return tuple(
             self._traced_growth(untraced) if each == PYTHON_BYTES else self._growth(each, endured)
             for each in quantities
@@ -95,7 +104,7 @@ class Causes:
             return not self._with_it or bool(self._alone)
         if quantity.family == C_HEAP:
             is_known = bool(self._holds) and not self._is_more_than_threads_take(quantity)
-            return not is_known and not self._is_mapped_alone()
+            return not is_known and not self._is_mapped_alone() and not self._is_less_than_a_block(quantity)
         return True
 
     def _is_mapped_alone(self) -> bool:
@@ -107,6 +116,13 @@ class Causes:
             for family in (ANONYMOUS, C_HEAP)
         )
         return mapped > on_heap
+
+    def _is_less_than_a_block(self, heap: Quantity) -> bool:
+        """Whether the C heap grows by less than a block a run next to lines of Python, as with tables that they fill.
+
+        A native leak of the smallest blocks takes more, and so stays a finding of its own.
+        """
+        return bool(self._alone) and self._readings.growth(heap) < BLOCK_BYTES
 
     def _is_more_than_threads_take(self, heap: Quantity) -> bool:
         """Whether the C heap grows by more than what is opened takes of it, where nothing else holds any."""
@@ -153,7 +169,7 @@ class Causes:
         sites = self._alone
         per_round = sum(site.bytes_per_round for site in sites)
         kept = self._tracing.kept_bytes(sites)
-        evidence = "\n".join([sites_text(sites), *self._at_the_same_time(ANONYMOUS)])
+        evidence = "\n".join([sites_text(sites), *self._at_the_same_time(C_HEAP, ANONYMOUS)])
         return Growth(PYTHON_BYTES, per_round, kept, untraced + 1, str(sites[0]), evidence)
 
     def _growth(self, quantity: Quantity, endured: int) -> Growth:
@@ -186,7 +202,7 @@ class Causes:
 
     def _evidence(self, quantity: Quantity) -> str:
         if quantity in (IN_LISTS, IN_VARIABLES):
-            return "\n".join([sites_text(self._alone), *self._at_the_same_time(ANONYMOUS)])
+            return "\n".join([sites_text(self._alone), *self._at_the_same_time(C_HEAP, ANONYMOUS)])
         if quantity not in self._holds:
             said = self._readings.meter(quantity.family).evidence(quantity)
             known = self._explained(quantity)

@@ -17,7 +17,9 @@ from quiesce.leaks.judgement import Growth
 from quiesce.leaks.meters.memory import HEAP
 from quiesce.leaks.meters.tracing import Site
 from quiesce.leaks.owners import Frame, Owners, frame_text
+from quiesce.leaks.quantities import PYTHON
 from quiesce.leaks.stages.rounds import Budget, Rounds, Stopped
+from quiesce.leaks.stages.settling import collect_garbage
 
 ROUNDS: Final = 8
 ROUNDS_LEAST: Final = 2  # where they take long
@@ -48,24 +50,27 @@ class NativeStacks:
         self._budget = budget
 
     def named(self, growths: Sequence[Growth], sites: Sequence[Site]) -> tuple[Growth, ...]:
-        """Return the growths; that of the C heap with its line and native functions, where they can be found."""
-        if all(growth.quantity != HEAP for growth in growths):
+        """Return the growths; that of the C heap with its line and native functions, where they can be found.
+
+        If no other line loses native memory than those that keep Python's, their objects hold it: one leak.
+        """
+        heap = next((growth for growth in growths if growth.quantity == HEAP), None)
+        found = self._leaking() if heap is not None else []
+        if heap is None or not found:
             return tuple(growths)
-        found = self._leaking()
         known = {site.frame for site in sites}
         found.sort(key=lambda stack: (stack.frame in known, -stack.size_bytes))
-        if not found:
-            return tuple(growths)
         text = "\n".join(f"native code: {' < '.join(stack.functions)}" for stack in found[:SHOWN])
-        return tuple(
-            replace(each, origin=frame_text(found[0].frame), evidence="\n".join(filter(None, [text, each.evidence])))
-            if each.quantity == HEAP
-            else each
-            for each in growths
-        )
+        holder = next((growth for growth in growths if growth.quantity.family == PYTHON), None)
+        if holder is not None and all(stack.frame in known for stack in found):
+            grows = f"at the same time, the C heap grows by {heap.per_round:,.0f} bytes per round"
+            held = _with_evidence(holder, holder.evidence, grows, heap.evidence, text)
+            return tuple(held if growth is holder else growth for growth in growths if growth is not heap)
+        named = replace(_with_evidence(heap, text, heap.evidence), origin=frame_text(found[0].frame))
+        return tuple(named if growth is heap else growth for growth in growths)
 
     def _leaking(self) -> list[NativeStack]:
-        """Run rounds under the tracker, if it is there and works; return what at least half of them left."""
+        """Run rounds under the tracker, if it is there and works; return what they left once a run, or more often."""
         if importlib.util.find_spec("memray") is None:
             return []
         is_slow = ROUNDS * self._budget.elapsed_seconds / self._rounds.count > SECONDS_MAX
@@ -78,8 +83,10 @@ class NativeStacks:
             with memray.Tracker(name, native_traces=True):
                 for _ in range(count):
                     self._rounds.repeat()
+                collect_garbage()  # a cycle is no leak, but its blocks are still there
             records = memray.FileReader(name).get_leaked_allocation_records(merge_threads=True)
-            return [found for record in records if (found := self._stack(record, count)) is not None]
+            runs = count * self._rounds.runs_each
+            return [found for record in records if (found := self._stack(record, runs)) is not None]
         except Stopped:  # the verdict stands: it was found before
             return []
         except (ImportError, OSError, RuntimeError):  # it does not run here, or the run is tracked already
@@ -87,14 +94,18 @@ class NativeStacks:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _stack(self, record: Any, rounds: int) -> NativeStack | None:
-        if record.n_allocations * 2 < rounds:
+    def _stack(self, record: Any, runs: int) -> NativeStack | None:
+        if record.n_allocations < runs:  # a table that grew now and then, or a cache that was filled
             return None
         native = [function for function in _functions(record) if function]
         owner = self._owners.owner([(name, line) for _, name, line in record.stack_trace()] or [("", 0)])
         if not native or native[0].startswith(OF_PYTHON) or owner is None or not owner[0]:
             return None
         return NativeStack(record.size, owner, tuple(native[:SHOWN]))
+
+
+def _with_evidence(growth: Growth, *texts: str) -> Growth:
+    return replace(growth, evidence="\n".join(filter(None, texts)))
 
 
 def _functions(record: Any) -> list[str]:
