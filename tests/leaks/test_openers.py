@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import queue
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +60,90 @@ def test_the_line_that_opens_a_file_is_found(tmp_path: Path) -> None:
     assert opened.origin(OPEN) == (__file__, line_of(run_round, 2))
     assert opened.origin(ALIVE) is None
     assert opened.running == []
+
+
+def test_what_a_new_thread_opens_has_the_line_of_that_thread(tmp_path: Path) -> None:
+    kept: list[IO[str]] = []
+
+    def run_round() -> None:
+        def work() -> None:
+            name = str(len(kept))
+            kept.append((tmp_path / name).open("w"))
+            assert kept
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert kept
+
+    opened = who_opened(OWNERS, [DescriptorMeter()], [OPEN], run_round)
+    for file in kept:
+        file.close()
+    assert len(kept) == lines.ROUNDS
+    assert {each.frame for each in opened.lines[OPEN]} <= {(__file__, line_of(run_round, 3))}
+
+
+def test_what_an_older_thread_opens_has_no_line(tmp_path: Path) -> None:
+    kept: list[IO[str]] = []
+    names: queue.SimpleQueue[str] = queue.SimpleQueue()
+    done: queue.SimpleQueue[IO[str]] = queue.SimpleQueue()
+
+    def work() -> None:
+        while name := names.get():
+            done.put((tmp_path / name).open("w"))
+
+    def run_round() -> None:
+        names.put(str(len(kept)))
+        kept.append(done.get())
+        assert kept
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    opened = who_opened(OWNERS, [DescriptorMeter()], [OPEN], run_round)
+    names.put("")
+    thread.join()
+    for file in kept:
+        file.close()
+    assert len(kept) == lines.ROUNDS
+    assert opened.origin(OPEN) is None
+
+
+def test_what_a_line_opens_while_another_thread_waits_has_that_line(tmp_path: Path, event: threading.Event) -> None:
+    kept: list[IO[str]] = []
+
+    def run_round() -> None:
+        kept.append((tmp_path / str(len(kept))).open("w"))
+
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    opened = who_opened(OWNERS, [DescriptorMeter()], [OPEN], run_round)
+    for file in kept:
+        file.close()
+    assert opened.origin(OPEN) == (__file__, line_of(run_round, 1))
+
+
+def test_tracers_of_threads_come_back_and_none_stays(event: threading.Event) -> None:
+    seen: list[object] = []
+
+    def work() -> None:
+        event.wait()
+        in_function()
+        seen.append(sys.gettrace())
+
+    def in_function() -> None:
+        seen.append(None)
+
+    def run_round() -> None:
+        threading.Thread(target=work).start()
+
+    before = threading.gettrace()
+    others = set(threading.enumerate())
+    who_opened(OWNERS, [ThreadMeter()], [ALIVE], run_round)
+    assert threading.gettrace() is before
+    event.set()
+    for thread in set(threading.enumerate()) - others:
+        thread.join()
+    assert seen == [None] * 2 * lines.ROUNDS
 
 
 def test_new_threads_have_functions_of_their_own(event: threading.Event) -> None:

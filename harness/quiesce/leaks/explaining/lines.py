@@ -20,6 +20,7 @@ from quiesce.leaks.meters.tracing import FRAMES, Site
 from quiesce.leaks.meters.variables import VariableMeter
 from quiesce.leaks.owners import DEPENDENCY, TESTED, Frame, Owners
 from quiesce.leaks.quantities import TASKS, THREADS, ListingMeter, Meter, Quantity
+from quiesce.leaks.stages.rounds import OtherThreads
 from quiesce.leaks.stages.settling import collect_garbage
 
 ROUNDS: Final = 4
@@ -27,6 +28,10 @@ ROUNDS: Final = 4
 
 LINES_MAX: Final = 500_000
 """After so many lines nothing is read any more: each takes microseconds."""
+
+
+COMPANY_COST: Final = 20
+"""As many times as long a reading takes if there are other threads: the system is asked about each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,31 +117,85 @@ class Things:
         return Counter(place for thing, place in self._came.items() if thing in now and place is not None)
 
 
-class LineWatch:
-    """Has ``tally`` read after each line. A tracer that is there, as that of coverage, comes back."""
+class Company:
+    """Knows whether another thread may have done what happened between two readings.
 
-    def __init__(self, owners: Owners, tally: Tally) -> None:
+    It reads what the system says of all threads, but only while there is more than one of Python's. A thread of a
+    native library alone is taken to work for the line that is at work. If ``may_begin``, a thread that has just begun
+    does not count: it is what the line began.
+    """
+
+    def __init__(self, *, may_begin: bool) -> None:
+        self.may_begin = may_begin
+        self._before = self._now = self._look()
+
+    def _look(self) -> tuple[int, int, OtherThreads | None]:
+        """Return which thread looks, how many threads there are, and what the others have done, if there are any."""
+        count = len(sys._current_frames())
+        others = OtherThreads() if count > 1 else None
+        if others is not None:
+            others.remember()
+        return threading.get_native_id(), count, others
+
+    def begin(self) -> int:
+        """Look, before a reading; return what it costs, in readings of a thread that is alone."""
+        self._now = self._look()
+        return 1 if self._now[2] is None else COMPANY_COST
+
+    def end(self) -> None:
+        """Let what was seen before the last reading be where the next one begins."""
+        self._before = self._now
+
+    def has_acted(self) -> bool:
+        """Whether another thread than this one may have run between the last reading and this one."""
+        thread, count, others = self._before
+        if thread != threading.get_native_id():
+            return True
+        began = max(0, len(sys._current_frames()) - count)
+        ran = began if others is None else others.ran()
+        return ran > (began if self.may_begin else 0)
+
+
+class LineWatch:
+    """Has ``tally`` read after each line. A tracer that is there, as that of coverage, comes back.
+
+    With ``company`` a change is put down to a line only if no other thread may have made it. The lines of threads that
+    begin meanwhile are looked at too, unless these threads are what is looked for. A thread that was there before keeps
+    its tracer: it cannot be asked for it.
+    """
+
+    def __init__(self, owners: Owners, tally: Tally, company: Company | None = None) -> None:
         self._owners = owners
         self._tally = tally
-        self._frame: FrameType | None = None
-        self._line = 0
+        self._company = company
+        self._reading = threading.Lock()
+        self._is_watching = False
+        self._at_work: dict[int, tuple[FrameType | None, int]] = {}
         self._lines = 0
         self._callers: dict[Frame, frozenset[Frame]] = {}
 
     def watch(self, run_round: Callable[[], None]) -> Sequence[ChangedBy]:
         """Run rounds and return the lines of tested code after which there was more of what is more at the end."""
         for _ in range(ROUNDS):
-            before = sys.gettrace()
+            before, of_threads = sys.gettrace(), threading.gettrace()
+            self._is_watching = True
+            if self._company is not None and not self._company.may_begin:
+                threading.settrace(self._enter)
             sys.settrace(self._enter)
             try:
                 run_round()
             finally:
                 sys.settrace(before)
-                self._frame = None
+                threading.settrace(of_threads)
+                self._is_watching = False
+                self._at_work.clear()
         return self._changed()
 
     def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
         """Follow the lines of tested code; what it calls changes what the line changes that calls it."""
+        if not self._is_watching:
+            sys.settrace(None)  # of a thread that goes on
+            return None
         if not self._is_followed(frame):
             return None
         return self._step(frame, "call", None)
@@ -156,19 +215,35 @@ class LineWatch:
 
     def _step(self, frame: FrameType, event: str, _argument: Any) -> Any:
         """Put down what changed to the line that was at work since the last event."""
-        self._lines += 1
+        if not self._is_watching:
+            sys.settrace(None)
+            return None
         if self._lines > LINES_MAX:
             return None
-        self._tally.note(self._owner)
-        self._frame = frame.f_back if event == "return" else frame
-        self._line = self._frame.f_lineno if self._frame is not None else 0
+        self._read()
+        at_work = frame.f_back if event == "return" else frame
+        self._at_work[threading.get_ident()] = at_work, at_work.f_lineno if at_work is not None else 0
         return self._step
+
+    def _read(self) -> None:
+        """Read, unless another thread does: that one then knows that it was not alone."""
+        if not self._reading.acquire(blocking=False):
+            return
+        try:
+            self._lines += 1 if self._company is None else self._company.begin()
+            self._tally.note(self._owner)
+            if self._company is not None:
+                self._company.end()
+        finally:
+            self._reading.release()
 
     def _owner(self) -> Place | None:
         """Return the line of tested code that is at work, and where its function begins and ends."""
+        if self._company is not None and self._company.has_acted():
+            return None
         frames: list[Frame] = []
         functions: dict[Frame, tuple[int, int]] = {}
-        frame, line = self._frame, self._line
+        frame, line = self._at_work.get(threading.get_ident(), (None, 0))
         while frame is not None and len(frames) < FRAMES:
             place = (frame.f_code.co_filename, line)
             frames.append(place)
@@ -253,7 +328,7 @@ def who_opened(
     for quantity in left:
         for meter in meters:
             if meter.family == quantity.family and isinstance(meter, ListingMeter):
-                lines[quantity] = LineWatch(owners, Things(meter.present)).watch(run_round)
+                lines[quantity] = _opening(owners, meter, run_round)
     running: list[FrameType] = []
     if any(quantity.family == THREADS for quantity in lines):
         running += frames_of_threads(before)
@@ -263,6 +338,11 @@ def who_opened(
         (frame.f_code.co_filename, *extent(frame)) for frame in running if owners.is_tested(frame.f_code.co_filename)
     ]
     return Opened(lines, functions)
+
+
+def _opening(owners: Owners, meter: ListingMeter, run_round: Callable[[], None]) -> Sequence[ChangedBy]:
+    company = Company(may_begin=meter.family == THREADS)
+    return LineWatch(owners, Things(meter.present), company).watch(run_round)
 
 
 def frames_of_threads(before: frozenset[int | None]) -> Iterator[FrameType]:
