@@ -75,6 +75,7 @@ class NativeStacks:
             return []
         is_slow = ROUNDS * self._budget.elapsed_seconds / self._rounds.count > SECONDS_MAX
         count = ROUNDS_LEAST if is_slow else ROUNDS
+        runs_before = self._rounds.runs
         folder = tempfile.mkdtemp()
         try:
             import memray
@@ -85,7 +86,7 @@ class NativeStacks:
                     self._rounds.repeat()
                 collect_garbage()  # a cycle is no leak, but its blocks are still there
             records = memray.FileReader(name).get_leaked_allocation_records(merge_threads=True)
-            runs = count * self._rounds.runs_each
+            runs = self._rounds.runs - runs_before
             return [found for record in records if (found := self._stack(record, runs)) is not None]
         except Stopped:  # the verdict stands: it was found before
             return []
