@@ -28,7 +28,7 @@ FOLDERS: Final = (
     *("simulator/test_shared_memory_checks.py", "simulator/test_memory_races.py", "simulator/test_matrix_checks.py"),
 )
 """Those tests of the default tier that use what judges in the process of pytest."""
-TIER: Final = "not long and not quiet_machine"
+TIER: Final = "not long"
 FIRST_OF_EACH: Final = (1, 4)
 """So many tests of each function come first, and so many next: parameters often repeat what was asked."""
 

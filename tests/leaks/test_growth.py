@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from quiesce.leaks.readings import (
@@ -12,8 +10,6 @@ from quiesce.leaks.readings import (
     fell,
     growth_per_round,
     is_leak,
-    is_steady,
-    keeps_pace,
     lows_rise,
     measured_from,
     never_came_back,
@@ -104,27 +100,12 @@ def test_growth_is_measured_behind_the_first_third_of_what_is_long() -> None:
     assert growth_per_round(steep_at_first) == 1
 
 
-def test_what_fills_by_chance_slows_and_a_leak_keeps_its_pace() -> None:
-    filling = [round(100_000 * (1 - math.exp(-number / 100))) for number in range(256)]
-    assert is_leak(filling, 0)
-    assert not keeps_pace(filling)
-    assert keeps_pace(LEAK)
-    assert keeps_pace([number // 2 for number in range(256)])
-    assert keeps_pace([20_000 * (number > 10) + 100 * number + 700 * (number % 3) for number in range(256)])
-
-
 @pytest.mark.parametrize(
     ("values", "window", "rests"),
     [([0, 8] * 4, 7, True), ([0, 3, 5] * 4, 11, True), ([0, 8, 0, 8, 0, 9], 5, False), ([0, 1, 2, 3, 4, 5], 5, False)],
 )
 def test_what_repeats_exactly_three_times_is_at_rest(values: list[int], window: int, rests: bool) -> None:
     assert at_rest(values, window, 0) == rests
-
-
-def test_growth_by_the_same_in_each_round_is_steady() -> None:
-    assert is_steady([1, 4, 7])
-    assert not is_steady([1, 4, 8])
-    assert not is_steady([4, 4, 4])
 
 
 def test_the_usual_step_is_that_of_each_pair_of_rounds_and_no_growth_of_a_container() -> None:

@@ -10,8 +10,8 @@ import pytest
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, DEVICE, PROCESSES, PYTHON, TASKS, THREADS, Quantity
 from quiesce.leaks.readings import Readings
-from quiesce.leaks.stages.endurance import ENDING_SECONDS, ENDING_STEPS, LettingGo
 from quiesce.leaks.stages.settling import BoundedCaches, OldObjects
+from quiesce.leaks.stages.windows import ENDING_SECONDS, ENDING_STEPS, LettingGo
 from quiesce.leaks.system_calls import SystemCalls
 
 from .meters import ToldMeter

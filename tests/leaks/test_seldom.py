@@ -1,4 +1,4 @@
-"""Leaks of one run in many: rounds of twenty runs, of quick tests that ask for a longer look."""
+"""Leaks of one run in many: twenty runs at a time, of quick tests that ask for a longer look."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class Checked:
 def test_what_leaks_in_each_twentieth_run_is_found(every: int) -> None:
     checked = Checked(every)
     assert checked.families == {PYTHON}
-    assert checked.rounds.runs_each == RUNS_EACH, "what follows judges rounds that are as long"
     assert checked.runs == 1 + 3 * RUNS_EACH
 
 
@@ -50,7 +49,6 @@ def test_what_leaks_in_each_twentieth_run_is_found(every: int) -> None:
 def test_what_comes_to_rest_is_none_and_nothing_more_is_run(until: int) -> None:
     checked = Checked(1, until=until)
     assert checked.families == frozenset()
-    assert checked.rounds.runs_each == 1
     assert checked.runs == 1 + RUNS_EACH * (1 + (until > 1) + (until > 1 + RUNS_EACH))
 
 
@@ -70,7 +68,7 @@ def test_what_moves_by_itself_says_nothing(family: str) -> None:
 )
 def test_other_tests_are_left_alone(plan: Plan, run_seconds: float) -> None:
     checked = Checked(1, plan, run_seconds=run_seconds)
-    assert (checked.families, checked.runs, checked.rounds.runs_each) == (frozenset(), 1, 1)
+    assert (checked.families, checked.runs) == (frozenset(), 1)
 
 
 def test_a_test_is_quick_that_takes_a_five_thousandth_of_the_time() -> None:

@@ -104,16 +104,3 @@ def test_only_caches_with_a_bound_that_have_grown_are_emptied() -> None:
     caches.empty_what_has_grown()
     assert bounded.cache_info().currsize == 0
     assert unbounded.cache_info().currsize == 2
-
-
-def test_rings_fill_and_then_are_full() -> None:
-    ring: deque[int] = deque(maxlen=2)
-    holder = [ring]  # what only numbers hold the collector does not track
-    caches = BoundedCaches()
-    ring.append(1)
-    assert caches.rings_have_filled()
-    ring.append(2)
-    assert caches.rings_have_filled()
-    ring.append(3)
-    assert not caches.rings_have_filled()
-    assert holder == [deque([2, 3])]

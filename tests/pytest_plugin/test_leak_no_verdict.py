@@ -101,7 +101,7 @@ def test_a_test_that_asks_for_a_check_fails_without_a_verdict_and_says_what_to_w
             "  rule:      a_leak_check_comes_to_a_verdict *",
             "  observed:  no verdict: a list may hold 200 entries (test_it.py:3)",
             "*@pytest.mark.leak(seconds=12)",
-            "*@pytest.mark.leak(rounds=16)",
+            "*@pytest.mark.leak(rounds=…), twice the bound",
             '*@pytest.mark.leak(limit="2 KiB")',
             '*@pytest.mark.leak(skip="the reason")',
             "* LeakCheckWarning: no leak verdict: a list may hold 200 entries *",

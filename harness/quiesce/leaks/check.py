@@ -1,9 +1,9 @@
 """A leak check: rounds of one piece of code, until what grows is told apart from what only warms up.
 
-Screening comes first, a few rounds that most code passes. Quick code that asks for a check is then run twenty times
-more, for what leaks seldom. Then endurance: the rest is run until it comes to rest, or has grown for as long as the
-plan says. Nothing is traced so far. Rounds under traces follow only where Python's memory has grown to the end: they
-say whose memory it is, and which line asked for it. Confirmation is the longest look.
+Screening comes first, a few rounds that most code passes. Quick code that asks for a check is then run up to sixty
+times more, for what leaks seldom. Then windows and levers: the rest is run until it rests, or has grown for as long as
+an accusation needs. Nothing is traced so far. Rounds under traces follow only where memory has grown: they say whose it
+is, and which line asked for it. Last comes what keeps it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.leaks.explaining.causes import Causes
+from quiesce.leaks.explaining.census import Census
 from quiesce.leaks.explaining.keepers import KeeperSearch
 from quiesce.leaks.explaining.left_files import LeftFilesSearch
 from quiesce.leaks.explaining.lines import Opened, fuller_variables, longer_lists, who_opened
@@ -45,10 +46,10 @@ from quiesce.leaks.quantities import (
     Surroundings,
 )
 from quiesce.leaks.readings import Readings, Series, UsualStep, measured_from
-from quiesce.leaks.stages.endurance import Confirmation, Endurance, LettingGo, TracedRounds
-from quiesce.leaks.stages.rounds import ENDURANCE, Budget, Rounds, Stopped
+from quiesce.leaks.stages.rounds import Budget, Rounds, Stopped
 from quiesce.leaks.stages.screening import Screening, SeldomLeaks
 from quiesce.leaks.stages.settling import BoundedCaches, ImmortalClasses, OldObjects
+from quiesce.leaks.stages.windows import LettingGo, TracedRounds, Windows
 from quiesce.leaks.stages.work_clock import WorkClock
 
 __all__ = ["OWN", "LeakCheck", "LeakChecker", "Owners", "Peaks", "measured_from"]
@@ -56,6 +57,16 @@ __all__ = ["OWN", "LeakCheck", "LeakChecker", "Owners", "Peaks", "measured_from"
 QUICK_SHARE: Final = 1 / 100
 """A round that takes no longer than this share of the time for all is quick."""
 
+
+PATIENCE: Final = 4
+"""Code that asks for a check may take so many times its time before there is no verdict."""
+
+SELDOM_RUNS: Final = 88
+"""What leaks seldom may rest for many runs, so that a rest counts after so many only."""
+
+BORNE_OUT: Final = 1 / 8
+"""What share of the growth that traces show must be there without them. Not every trace is a block of Python or in use
+of the C heap, but what only replaces older things does not grow at all."""
 
 CONTAINERS: Final = (IN_LISTS, IN_VARIABLES)
 """What grows in place, without a block of Python's allocator."""
@@ -136,7 +147,7 @@ class LeakCheck:
         self._plan = plan
         self._owners = owners
         clock = clock or WorkClock()
-        self._budget = Budget(plan.seconds, clock)
+        self._budget = Budget(plan.seconds * (PATIENCE if plan.looks_longer else 1), clock)
         self._variables = variables or VariableMeter(owners)
         self._old = old = OldObjects(places)
         self._readings = readings = Readings([*meters, ListMeter(old.lists), self._variables], plan, old.collect, rooms)
@@ -147,9 +158,9 @@ class LeakCheck:
         self._files = LeftFilesSearch(owners)
         self._screening = Screening(readings, rounds, old, plan, self._files, clock)
         self._seldom = SeldomLeaks(readings, rounds, plan, self._budget)
-        self._endurance = Endurance(readings, rounds, old, plan, self._budget)
+        census = Census(owners, roots)
+        self._windows = Windows(readings, rounds, old, plan, self._budget, census)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
-        self._confirmation = Confirmation(self._endurance, readings, rounds, self._letting_go, plan, self._budget)
         self._keepers = KeeperSearch(owners, roots, rounds, self._budget, self._variables)
         self._native_stacks = NativeStacks(owners, rounds, self._budget)
         self._explained: UsualStep | None = None
@@ -173,7 +184,10 @@ class LeakCheck:
                 files = self._files.find(self._rounds.repeat)
             if self._plan.looks_longer and self._plan.looks_at(REFERENCES) and self._is_quick():
                 lost = NoneReferences(self._rounds, self._old).find()
-            if suspects := self._suspects(moving or self._seldom.moving()):
+            if not moving:
+                moving = self._seldom.moving()
+                self._windows.rests_from = SELDOM_RUNS
+            if suspects := self._suspects(moving):
                 growths = self._judged(suspects)
             growths = (*lost, *growths)
         except Stopped as stopped:
@@ -182,7 +196,7 @@ class LeakCheck:
         finally:
             self._end()
         rounds, absent = self._rounds, self._readings.absent()
-        return Judgement(rounds.outcome, rounds.runs, growths, reason, unstable, absent, rounds.runs_each, files)
+        return Judgement(rounds.outcome, rounds.runs, growths, reason, unstable, absent, files)
 
     def _is_quick(self) -> bool:
         """Whether some rounds more cost little."""
@@ -191,18 +205,18 @@ class LeakCheck:
     def _growths_so_far(self) -> tuple[Growth, ...]:
         """Return what the ledger says grew in each round until one failed, as one does for which no memory is left."""
         counted = [quantity for quantity in self._readings.moving(1) if quantity.family in IN_LEDGER]
-        self._endurance.ended = max(self._endurance.ended, self._rounds.count - 1)
+        self._windows.ended = max(self._windows.ended, self._rounds.count - 1)
         return self._causes([quantity for quantity in counted if self._readings.leaks(quantity)])
 
     def _end(self) -> None:
         self._tracing.stop()
         self._old.thaw()
-        self._endurance.is_watching = False
+        self._windows.is_watching = False
         self._readings.rest()
 
     def _calm(self) -> bool:
         """End the measurements; return whether there were any."""
-        was_disturbed = self._endurance.is_watching or self._old.are_frozen
+        was_disturbed = self._windows.is_watching or self._old.are_frozen
         self._was_traced = self._tracing.is_on
         self._end()
         return was_disturbed
@@ -214,12 +228,8 @@ class LeakCheck:
             self._tracing.start()
 
     def _suspects(self, moving: frozenset[str]) -> frozenset[str]:
-        """Return what to pursue. Blocks of Python that grow in place are seen on the C heap, or by traces alone."""
-        return moving | {PYTHON} if C_HEAP in moving or self._only_traces_show_it() else moving
-
-    def _only_traces_show_it(self) -> bool:
-        """Whether nothing but traces shows what of Python's memory grows in place."""
-        return self._plan.looks_at(PYTHON) and bool(self._readings.absent_family(C_HEAP))
+        """Return what to pursue. Blocks of Python that grow in place are seen on the C heap alone."""
+        return moving | {PYTHON} if C_HEAP in moving else moving
 
     def _judged(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
         """Return what leaks. Raises :class:`Stopped` if that is only what CPython itself never frees."""
@@ -233,42 +243,27 @@ class LeakCheck:
     # No local variable may live through a round that was not there in the one before: it would be counted.
 
     def _pursue(self, suspects: frozenset[str]) -> tuple[Growth, ...]:
-        """Return what leaks of the suspects: what lasts, is held on to and goes on, with what it comes from."""
-        longer, caches = self._endure(suspects)
-        moving = self._endurance.moving()
-        found = self._held_on_to(moving, caches)
-        self._locate(found.left)
-        if any(quantity.family in MEMORY for quantity in moving) or self._only_traces_show_it():
-            found = self._put_down_to_lines(found, caches)
-        were_traced = bool(found.sites)
-        if not were_traced:
-            found = self._in_containers(found, longer)
-        found = self._confirmed(suspects, found)
-        if were_traced and found.sites:
-            found = found.only(lambda each: each not in CONTAINERS)
-        elif were_traced:  # what was traced only replaced older things, and so says nothing of what containers hold
-            found = self._in_containers(found, longer)
-        return self._explain(found)
-
-    def _endure(self, suspects: frozenset[str]) -> tuple[Sequence[Listed], BoundedCaches]:
-        """Run rounds until it is clear what lasts; return the lists that are longer then, and the bounded caches."""
-        endurance = self._endurance
-        endurance.at_hand = self._screening.at_hand
-        caches = endurance.watch(suspects)
-        endurance.run(caches, self._plan.rounds, ENDURANCE)
+        """Return what leaks of the suspects: what goes on growing and is held on to, with what it comes from."""
+        caches = self._windows.watch(suspects)
+        growing = self._windows.run(caches)
+        if growing and self._old.are_replaced(self._windows.count, self._rounds.repeat):
+            caches = self._windows.watch(suspects)
+            growing = self._windows.run(caches)
         longer = self._old.lists.grown()
-        if endurance.moving() and self._old.are_replaced(endurance.watched, self._rounds.repeat):
-            caches = endurance.watch(suspects)
-            endurance.run(caches, self._plan.rounds, ENDURANCE)
-        return longer, caches
+        found = self._held_on_to(growing, caches)
+        self._locate(found.left)
+        if any(quantity.family in MEMORY for quantity in growing):
+            found = self._put_down_to_lines(found, caches)
+        if not found.sites:
+            return self._explain(self._in_containers(found, longer))
+        return self._explain(found.only(lambda each: each not in CONTAINERS))
 
-    def _held_on_to(self, moving: Sequence[Quantity], caches: BoundedCaches) -> Found:
+    def _held_on_to(self, growing: Sequence[Quantity], caches: BoundedCaches) -> Found:
         """Return what grows, but for what goes once all is let go of; that comes before traces leave garbage."""
-        growing = [each for each in moving if self._seems_to_leak(each)]
-        gone = set(growing).difference(self._letting_go.still_there(growing, caches))
-        if not self._endurance.is_large:
-            gone.discard(HEAP)  # a cache of pytest's may have been emptied: what it let go once is gone when it lasts
-        found = Found([quantity for quantity in growing if quantity not in gone])
+        looked_at = [each for each in growing if self._plan.looks_at(each.family)]
+        may_go = looked_at if self._windows.caches_grew else [each for each in looked_at if each.family not in LASTING]
+        gone = set(may_go).difference(self._letting_go.still_there(may_go, caches))
+        found = Found([quantity for quantity in looked_at if quantity not in gone])
         if gone:  # an allocator may keep at hand what caches let go
             found = found.only(lambda each: each.family != ANONYMOUS)
         return found
@@ -276,22 +271,29 @@ class LeakCheck:
     def _put_down_to_lines(self, found: Found, caches: BoundedCaches) -> Found:
         """Run rounds under traces; return the lines that keep ever more, and what else they do not account for."""
         self._old.freeze()
-        is_traced = self._traced.run(caches, is_large=self._endurance.is_large)
-        sites, known = self._traced.leaking_sites(caches), self._tracing.on_c_heap_per_round()
+        is_traced = self._traced.run(caches, is_large=self._windows.is_large)
+        sites = [*self._traced.leaking_sites(caches)] if is_traced else []
+        sites = sites if self._bear_out(sites, found.left) else []
         self._tracing.stop()
         if is_traced:
+            known = self._tracing.on_c_heap_per_round()
             self._explained = self._tracing.usual_step_on_c_heap() if sites else self._explained
             found = found.only(lambda each: each != BLOCKS and self._is_beyond(each, known))
         elif TRACEMALLOC_LEAKS:
             found = found.only(lambda each: each.family != C_HEAP)
         return replace(found, sites=sites)
 
-    def _confirmed(self, suspects: frozenset[str], found: Found) -> Found:
-        """Return what goes on for long, where only memory of the process is left."""
-        if (found.left or found.sites) and all(quantity.family in LASTING for quantity in found.left):
-            found = Found(*self._confirmation.lasting(suspects, list(found.left), found.sites))
-            return found.only(self._is_beyond)
-        return found.only(lambda each: each != HEAP or self._readings.leaks(each))
+    def _bear_out(self, sites: Sequence[Site], growing: Sequence[Quantity]) -> bool:
+        """Whether what grows without traces bears out what they say."""
+        return any(
+            per_round > 0 and quantity in growing and self._readings.growth(quantity) > BORNE_OUT * per_round
+            for quantity, per_round in (
+                (BLOCKS, sum(site.blocks_per_round for site in sites)),
+                (HEAP, sum(site.on_c_heap_per_round for site in sites)),
+                (IN_LISTS, sum(site.bytes_per_round for site in sites)),
+                (IN_VARIABLES, sum(site.bytes_per_round for site in sites)),
+            )
+        )
 
     def _in_containers(self, found: Found, longer: Sequence[Listed]) -> Found:
         """Return the lines that add to lists or else to variables; neither leaks if only a test's runner adds."""
@@ -309,9 +311,9 @@ class LeakCheck:
         """End the measurements, and say of what leaks where it comes from and what keeps it."""
         growths = self._causes(found.left, found.sites)
         self._end()
-        if not self._endurance.is_large:
+        if not self._windows.is_large:
             growths = self._native_stacks.named(growths, found.sites)
-        return self._keepers.named(growths, found.sites, is_large=self._endurance.is_large)
+        return self._keepers.named(growths, found.sites, is_large=self._windows.is_large)
 
     def _locate(self, left: Sequence[Quantity]) -> None:
         """Find out where that was asked for which the ledger counts, and which lines opened what stays open."""
@@ -323,18 +325,11 @@ class LeakCheck:
 
     def _causes(self, left: Sequence[Quantity], sites: Sequence[Site] = ()) -> tuple[Growth, ...]:
         causes = Causes(self._readings, self._tracing, left, sites, self._located, self._opened, self._owners)
-        return causes.growths(self._endurance.ended, self._traced.untraced)
+        return causes.growths(self._windows.ended, self._traced.untraced)
 
     def _is_beyond(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
         """Whether a quantity leaks beyond what Python's growth accounts for, of which the C heap holds a part."""
-        if known_per_round and not self._seems_to_leak(quantity, known_per_round):
-            return False
-        return self._explained is None or quantity != HEAP or self._readings.is_beyond(HEAP, self._explained)
-
-    def _seems_to_leak(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
-        """Whether a quantity leaks; the C heap need only seem so: one fall outweighs many small blocks, at first."""
-        if not self._plan.looks_at(quantity.family):
-            return False
-        if quantity == HEAP and not self._endurance.is_large:
-            return self._readings.growth(HEAP) > self._readings.allowed(HEAP) + known_per_round
-        return self._readings.leaks(quantity, known_per_round if quantity == HEAP else 0.0)
+        if quantity != HEAP:
+            return True
+        is_more = self._windows.is_large or self._readings.leaks(HEAP, known_per_round)
+        return is_more and (self._explained is None or self._readings.is_beyond(HEAP, self._explained))

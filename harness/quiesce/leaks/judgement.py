@@ -27,7 +27,8 @@ class Outcome(enum.Enum):
 class Growth:
     """One quantity that keeps growing. ``origin`` and ``evidence`` say where from, as well as can be known.
 
-    ``readings`` are those behind the rounds that decided, which were consecutive, from ``first_round`` on.
+    ``readings`` are those behind the rounds that decided, whose numbers are ``rounds``; without them they were
+    consecutive, from ``first_round`` on.
     ``call_sites`` are the calls of a simulated runtime that it comes from, and ``kept`` says which objects keep it.
     """
 
@@ -39,6 +40,7 @@ class Growth:
     evidence: str = ""
     call_sites: tuple[CallSite, ...] = ()
     kept: str = ""
+    rounds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class LeftFiles:
 class Judgement:
     """The verdict.
 
-    ``outcome`` is how the runs went and ``runs`` how many there were, ``runs_each`` in each of the last rounds;
+    ``outcome`` is how the runs went and ``runs`` how many there were;
     ``growths`` are the leaks, those that say most first. ``inconclusive`` says why there is no verdict, or is empty;
     ``unstable`` that rounds did not go alike. ``absent`` says for each family of gauges that was not looked at why.
     No test fails for its ``files``.
@@ -74,5 +76,4 @@ class Judgement:
     inconclusive: str = ""
     unstable: bool = False
     absent: tuple[tuple[str, str], ...] = ()
-    runs_each: int = 1
     files: LeftFiles | None = None

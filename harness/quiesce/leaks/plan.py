@@ -13,7 +13,7 @@ from quiesce.model.wording import bytes_from
 
 ROUNDS_MIN: Final = 3
 ROUNDS_MAX: Final = 100_000
-DEFAULT_ROUNDS: Final = 64
+DEFAULT_ROUNDS: Final = 24
 DEFAULT_SECONDS: Final = 10.0
 SECONDS_MAX: Final = 86_400.0
 

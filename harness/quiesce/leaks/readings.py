@@ -6,23 +6,21 @@ Every meter is read after each round, in room that is taken in advance: what wat
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import pi, sqrt
 from statistics import median
 from typing import Final
 
+from quiesce.leaks.evidence import GROWING, WINDOW, Pace
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import FAMILIES, Meter, Quantity, Unreadable, family_of, leading
 from quiesce.leaks.stages.settling import collect_garbage
 
 SHORT: Final = 6
 """Up to this many readings every step counts; above, the first third of them is compared with the last."""
-
-PACE_KEPT: Final = 2 / 3
-"""Of watches of 256 rounds, two in a hundred see what leaks every other round, by chance, slow by more than that; what
-leaks in four of five rounds, or blocks of random sizes in each, does not."""
 
 NORMAL_DEVIATION: Final = 1.4826
 """The standard deviation of normal numbers for each unit of their median deviation."""
@@ -46,12 +44,6 @@ def repeats(values: Sequence[int]) -> bool:
         all(before == after for before, after in zip(values, values[period:]))  # noqa: B905 - the rest has no partner
         for period in range(2, len(values) // 3 + 1)
     )
-
-
-def is_steady(values: Sequence[int]) -> bool:
-    """Whether each reading is above the one before by the same amount."""
-    steps = {after - before for before, after in pairwise(values)}
-    return len(steps) == 1 and min(steps) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +127,6 @@ def doubles(values: Sequence[int]) -> bool:
     return bool(rises) and all(2 * after > 3 * before for before, after in rises)
 
 
-def keeps_pace(values: Sequence[int]) -> bool:
-    """Whether the last third grows at least two thirds as fast as the first, unlike what fills by chance.
-
-    A place that is taken already is met ever more often, so such growth slows all the time, and never quite ends.
-    """
-    third = len(values) // 3
-    return _slope(values[len(values) - third :]) >= PACE_KEPT * _slope(values[:third])
-
-
 def is_leak(values: Sequence[int], allowed: float) -> bool:
     """Whether readings say that a quantity grows by more than ``allowed`` per round, for good and to the end."""
     return lows_rise(values) and never_came_back(values, allowed) and growth_per_round(values) > allowed
@@ -209,6 +192,10 @@ class Readings:
         for series in self._series.values():
             series.forget()
         self._broken: dict[str, str] = {}
+        self._uncounted: dict[Quantity, array[int]] = {}
+        self._runs = Series()
+        self.paces: Mapping[Quantity, Pace] = {}
+        """How each quantity moves, where windows said it."""
         self._watched: frozenset[str] | None = None
 
     def absent(self) -> tuple[tuple[str, str], ...]:
@@ -225,6 +212,7 @@ class Readings:
     def start_over(self) -> None:
         """Read once, so that there is room for every quantity, and forget what was read."""
         self.take()
+        self._runs.forget()
         for series in self._series.values():
             series.forget()
 
@@ -239,6 +227,7 @@ class Readings:
         for meter in self._watched_meters():
             meter.observe()
         self._series.clear()
+        self._uncounted.clear()
 
     def rest(self) -> None:
         """End the check; idempotent."""
@@ -253,10 +242,36 @@ class Readings:
                 for _ in range(rounds):
                     self._add(quantity, value)
 
+    def take_behind(self, run: int) -> None:
+        """Settle and read behind the run with this number: runs between readings may not be read."""
+        self._runs.add(run)
+        self.take()
+
+    def runs(self, quantity: Quantity) -> Sequence[int]:
+        """Return behind which runs a quantity was read; nothing where it was behind each."""
+        numbers = self._runs.values
+        return numbers[max(0, len(numbers) - len(self.values(quantity))) :]
+
     def now(self) -> Mapping[Quantity, int]:
         """Settle and read, and remember nothing of it."""
         self._collect()
         return {quantity: value for meter in self._watched_meters() for quantity, value in self._read(meter).items()}
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Leave out of the readings to come what is taken within."""
+        self._mark(-1)
+        yield
+        self._mark(1)
+
+    def _mark(self, sign: int) -> None:
+        """Settle and read, and add it to what does not count, in room that is there after the first time."""
+        self._collect()
+        for meter in self._watched_meters():
+            for quantity, value in self._read(meter).items():
+                if quantity not in self._uncounted:
+                    self._uncounted[quantity] = array("q", bytes(8))
+                self._uncounted[quantity][0] += sign * value
 
     def _read(self, meter: Meter) -> Mapping[Quantity, int]:
         try:
@@ -281,11 +296,16 @@ class Readings:
             self._series[quantity] = Series()
             if quantity.family in FAMILIES:
                 self._rooms[quantity] = self._series[quantity]
-        self._series[quantity].add(value)
+        more = self._uncounted.get(quantity)
+        self._series[quantity].add(value - more[0] if more is not None else value)
 
     def values(self, quantity: Quantity) -> Sequence[int]:
         """Return what was read of a quantity."""
         return self._series[quantity].values
+
+    def quantities(self) -> list[Quantity]:
+        """Return what was read."""
+        return [each for each, series in self._series.items() if each.family not in self._broken and series.values]
 
     def moving(self, window: int) -> list[Quantity]:
         """Return what was not at rest for the last ``window`` rounds."""
@@ -313,11 +333,13 @@ class Readings:
     def leaks(self, quantity: Quantity, known_per_round: float = 0.0) -> bool:
         """Whether a quantity leaks; ``known_per_round`` is growth that is accounted for elsewhere."""
         allowed = self.allowed(quantity) + known_per_round
+        if (pace := self.paces.get(quantity)) is not None:
+            return pace.state in GROWING and pace.per_run > allowed
         return self.says_something(quantity) and is_leak(self.values(quantity), allowed)
 
     def is_beyond(self, quantity: Quantity, known: UsualStep) -> bool:
         """Whether a quantity grows in most rounds by clearly more than what is accounted for elsewhere."""
-        step = usual_step(self.values(quantity))
+        step = usual_step(self.values(quantity)[-WINDOW:])
         known_at_most = (1 + KNOWN_MARGIN) * known.per_round + ERRORS * known.error
         return step.per_round > self.allowed(quantity) + known_at_most
 
@@ -329,20 +351,14 @@ class Readings:
 
     def growth(self, quantity: Quantity) -> float:
         """Return by how much a quantity grows per round; nothing if it is not watched."""
+        if quantity in self.paces:
+            return self.paces[quantity].per_run
         return growth_per_round(self.values(quantity)) if quantity in self._series else 0.0
 
     def names_of_growing(self, moving: Sequence[Quantity]) -> list[str]:
         """Name what is not at rest, a gauge each; what has grown, where some of it has."""
         grown = [quantity for quantity in moving if self.grown(quantity) > 0]
         return [quantity.name for quantity in leading(grown or moving)]
-
-    def bears_out(self, quantity: Quantity, least_per_round: float) -> bool:
-        """Whether a quantity grows by more than that and its lows rise, unlike those of a saw-tooth."""
-        return self.growth(quantity) > least_per_round and lows_rise(self.values(quantity))
-
-    def have_fallen(self) -> bool:
-        """Whether a reading of any quantity is below the one before."""
-        return any(fell(series.values) for series in self._series.values())
 
     def grown(self, quantity: Quantity) -> int:
         """Return by how much the last reading is above the first."""

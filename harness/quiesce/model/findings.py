@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -29,10 +30,11 @@ class Grade(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RoundReadings:
-    """What a gauge read behind each of the consecutive rounds that decided that it grows.
+    """What a gauge read behind each of the rounds that decided that it grows.
 
     ``grown`` says for each round from ``first_round`` on how much more there was than behind the first of them: what a
-    process holds besides is another number in every run. ``unit`` is ``bytes`` or the plural of a thing. ``per_round``
+    process holds besides is another number in every run. ``rounds`` has their numbers where some rounds between them
+    were not read; without it they were consecutive. ``unit`` is ``bytes`` or the plural of a thing. ``per_round``
     is the growth per round behind round ``measured_from``; what was before may be warm-up.
     """
 
@@ -42,6 +44,14 @@ class RoundReadings:
     grown: tuple[int, ...]
     measured_from: int
     per_round: float
+    rounds: tuple[int, ...] = ()
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The number of the round behind each reading."""
+        if len(self.rounds) == len(self.grown):
+            return self.rounds
+        return range(self.first_round, self.first_round + len(self.grown))
 
 
 _PACKAGES: Final = "(?:site|dist)-packages|registry/src/[^/]+-[0-9a-f]{16}"

@@ -14,7 +14,6 @@ from quiesce.leaks import (
     DEVICE,
     PYTHON,
     REFERENCES,
-    ROUNDS_MIN,
     Growth,
     Judgement,
     Outcome,
@@ -47,7 +46,7 @@ CHECK_FAILED: Final = "the leak check itself failed"
 """What the reason begins with where an error in quiesce ended a check."""
 
 LONGER: Final = 4
-"""So many times more seconds, or fewer rounds, are proposed where a check has no verdict."""
+"""So many times more seconds are proposed where a check has no verdict."""
 
 _PEAKS: Final = {PYTHON: "Python's memory", DEVICE: "device memory"}
 
@@ -81,7 +80,7 @@ def leak_result(
         verdict=verdict,
         reason=clean_line(reason),
         findings=(
-            *(_finding(growth, plan, line, _folder(item), judgement.runs_each) for growth in growths),
+            *(_finding(growth, plan, line, _folder(item)) for growth in growths),
             *others,
         ),
         reproduce=pytest_command(item.nodeid),
@@ -152,16 +151,13 @@ def _remedies(plan: Plan, judgement: Judgement) -> Iterator[str]:
     else:
         yield "- a cache is meant to fill: fill it in a fixture of a wider scope"
         yield f"- the test is slow: @pytest.mark.leak(seconds={plan.seconds * LONGER:g})"
-        if plan.rounds > ROUNDS_MIN:
-            fewer = max(ROUNDS_MIN, plan.rounds // LONGER)
-            yield f"- growth in fewer rounds is enough for a leak: @pytest.mark.leak(rounds={fewer})"
+        yield "- what grows has a bound beyond those rounds: @pytest.mark.leak(rounds=…), twice the bound"
         yield '- some growth in a round is fine: @pytest.mark.leak(limit="2 KiB")'
     yield '- the test cannot be checked: @pytest.mark.leak(skip="the reason")'
 
 
-def _finding(growth: Growth, plan: Plan, line: int | None, folder: str, runs_each: int) -> Finding:
+def _finding(growth: Growth, plan: Plan, line: int | None, folder: str) -> Finding:
     quantity, readings = growth.quantity, _readings(growth)
-    round_is = f"a round is {runs_each} runs of the test, which does not leak in each of them" if runs_each > 1 else ""
     allowed = plan.limit_bytes if quantity.unit == "bytes" else 0
     are_several = quantity.unit in quantity.name.split()  # threads grow, the C heap grows
     grows = "grow" if are_several else "grows"
@@ -180,7 +176,7 @@ def _finding(growth: Growth, plan: Plan, line: int | None, folder: str, runs_eac
         allocated_by=growth.origin,
         kind=kind_of_leak(quantity.family),
         grade=Grade.GROWTH,
-        evidence=_below("\n".join(filter(None, [round_is, growth.evidence])), folder),
+        evidence=_below(growth.evidence, folder),
         readings=readings,
         call_sites=growth.call_sites,
         kept=_below(growth.kept, folder),
@@ -216,11 +212,19 @@ def _readings(growth: Growth) -> RoundReadings:
     return RoundReadings(
         gauge=growth.quantity.name,
         unit=growth.quantity.unit,
-        first_round=growth.first_round,
+        first_round=growth.rounds[0] if growth.rounds else growth.first_round,
         grown=tuple(value - growth.readings[0] for value in growth.readings),
-        measured_from=growth.first_round + measured_from(growth.readings),
+        measured_from=_measured_from(growth),
         per_round=growth.per_round,
+        rounds=growth.rounds,
     )
+
+
+def _measured_from(growth: Growth) -> int:
+    """Return the number of the first round whose growth is measured."""
+    if growth.rounds:
+        return growth.rounds[0]
+    return growth.first_round + measured_from(growth.readings)
 
 
 def _folder(item: pytest.Item) -> str:

@@ -173,7 +173,8 @@ class Causes:
         return Growth(PYTHON_BYTES, per_round, kept, untraced + 1, str(sites[0]), evidence)
 
     def _growth(self, quantity: Quantity, endured: int) -> Growth:
-        readings = tuple(self._readings.values(quantity))
+        readings, runs = tuple(self._readings.values(quantity)), self._readings.runs(quantity)
+        untold = endured - runs[-1] if runs else 0
         return Growth(
             quantity,
             self._readings.growth(quantity),
@@ -182,6 +183,7 @@ class Causes:
             origin=self._origin(quantity),
             evidence=self._evidence(quantity),
             call_sites=tuple(site for each in self._behind(quantity) for site in self._located.call_sites(each)),
+            rounds=tuple(run + untold for run in runs),
         )
 
     def _behind(self, quantity: Quantity) -> Sequence[Quantity]:

@@ -22,8 +22,8 @@ class Stopped(Exception):
 class Rounds:
     """Runs rounds. Each must go like the first one.
 
-    A round is ``runs_each`` runs of the code; ``count`` counts rounds and ``runs`` runs. ``calm`` ends all measurements
-    and says whether there were any; ``disturb`` begins those that a round may notice.
+    ``count`` counts them, and ``runs`` also those that only explain how one ended. ``calm`` ends all measurements and
+    says whether there were any; ``disturb`` begins those that a round may notice.
     """
 
     def __init__(self, run_round: Callable[[], Outcome], calm: Callable[[], bool], disturb: Callable[[], None]) -> None:
@@ -33,7 +33,6 @@ class Rounds:
         self.outcome = Outcome.OVER
         self.count = 0
         self.runs = 0
-        self.runs_each = 1
 
     def first(self) -> None:
         """Run the first round. Raises :class:`Stopped` if there is nothing to repeat."""
@@ -45,10 +44,9 @@ class Rounds:
     def repeat(self) -> None:
         """Run one more round. Raises :class:`Stopped` if a run goes another way than the first."""
         self.count += 1
-        for _ in range(self.runs_each):
-            outcome = self._run_again()
-            if outcome is not self.outcome:
-                self._explain(outcome)
+        outcome = self._run_again()
+        if outcome is not self.outcome:
+            self._explain(outcome)
 
     def _run(self) -> Outcome:
         self.runs += 1
@@ -72,12 +70,6 @@ class Rounds:
         raise Stopped(f"{ended}, although the rounds before it {first.value}", unstable=True)
 
 
-ENDURANCE: Final = 0.4
-TRACES: Final = 0.7
-ALL: Final = 1.0
-"""The share of the time after which each stage ends: endurance, the rounds under traces, and the confirmation."""
-
-
 class Budget:
     """Knows how much of the time is used up. ``clock`` returns seconds."""
 
@@ -90,9 +82,9 @@ class Budget:
         """Begin to count."""
         self._begun = self._clock()
 
-    def is_used_up(self, share: float = ALL) -> bool:
-        """Whether this share of the time is over."""
-        return self.elapsed_seconds > share * self.seconds
+    def is_used_up(self) -> bool:
+        """Whether the time is over."""
+        return self.elapsed_seconds > self.seconds
 
     @property
     def elapsed_seconds(self) -> float:

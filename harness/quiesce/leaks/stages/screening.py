@@ -147,20 +147,19 @@ class SeldomLeaks:
         self._budget = budget
 
     def moving(self) -> frozenset[str]:
-        """Return the families that grow in rounds of twenty runs, and leave the rounds as long if there are any.
+        """Return the families that grow in each twenty runs.
 
         A test that may grow by some bytes a run is left alone. Raises :class:`Stopped`.
         """
         run_seconds = self._budget.elapsed_seconds / self._rounds.runs
-        if not self._plan.looks_longer or self._plan.limit_bytes or run_seconds > QUICK_SHARE * self._budget.seconds:
+        if not self._plan.looks_longer or self._plan.limit_bytes or run_seconds > QUICK_SHARE * self._plan.seconds:
             return frozenset()
-        self._rounds.runs_each = RUNS_EACH
         self._readings.take()
         for steps in range(1, SIGN_ROUNDS + 1):
-            self._rounds.repeat()
+            for _ in range(RUNS_EACH):
+                self._rounds.repeat()
             self._readings.take()
             if not self._rising(steps):
-                self._rounds.runs_each = 1
                 return frozenset()
         return self._rising(SIGN_ROUNDS)
 

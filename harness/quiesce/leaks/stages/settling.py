@@ -16,8 +16,8 @@ import gc
 import re
 import sys
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from quiesce.leaks.meters.contents import is_bounded
@@ -206,6 +206,17 @@ class OldObjects:
         self._can = not self.hides_garbage(REPLACING_ROUNDS)
         return not self._can
 
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Look at everything again for a while."""
+        if self.are_frozen:
+            gc.unfreeze()
+        try:
+            yield
+        finally:
+            if self.are_frozen:
+                gc.freeze()
+
     def release(self) -> None:
         """Look at everything again, and hold on to nothing."""
         self.thaw()
@@ -220,16 +231,14 @@ class OldObjects:
 
 
 class BoundedCaches:
-    """What says of itself how much it holds at most: caches of :func:`functools.lru_cache`, and rings."""
+    """Caches of :func:`functools.lru_cache` that say how much they hold at most."""
 
     def __init__(self) -> None:
         objects = gc.get_objects()
         self._library = LibraryCaches(objects)
         caches = [each for each in objects if type(each) is functools._lru_cache_wrapper]
         self._others = [each for each in caches if is_bounded(each) and not self._library.holds(each)]
-        self._rings = [each for each in objects if type(each) is deque and is_bounded(each)]
-        self._cache_sizes = self._sizes_of_caches()
-        self._ring_sizes = list(map(len, self._rings))
+        self._cache_sizes = self._last_sizes = self._sizes_of_caches()
 
     def empty_the_librarys(self) -> None:
         """Empty the caches of the standard library, which only save time."""
@@ -241,10 +250,10 @@ class BoundedCaches:
             if cache.cache_info().currsize > before:
                 cache.cache_clear()
 
-    def rings_have_filled(self) -> bool:
-        """Whether a ring has grown since the last call. It has a bound, so its growth will end."""
-        before, self._ring_sizes = self._ring_sizes, list(map(len, self._rings))
-        return any(last > first for first, last in zip(before, self._ring_sizes, strict=True))
+    def have_grown(self) -> bool:
+        """Whether one of them holds more than at the last call."""
+        before, self._last_sizes = self._last_sizes, self._sizes_of_caches()
+        return any(now > then for now, then in zip(self._last_sizes, before, strict=True))
 
     def _sizes_of_caches(self) -> list[int]:
         return [each.cache_info().currsize for each in self._others]

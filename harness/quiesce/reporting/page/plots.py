@@ -152,14 +152,17 @@ def make_growth_plot(readings: RoundReadings) -> GrowthPlot:
     """Return the plot. The line has the growth that was measured, and as many readings above it as below."""
     grown = [bounded(value) for value in readings.grown]
     kept = sorted({0, len(grown) - 1, *extremes(grown)})
-    first = max(0, min(readings.measured_from - readings.first_round, len(grown) - 1))
-    height = median(grown[index] - readings.per_round * index for index in range(first, len(grown)))
+    numbers = readings.numbers
+    first = next((index for index, number in enumerate(numbers) if number >= readings.measured_from), len(grown) - 1)
+    height = median(
+        grown[index] - readings.per_round * (numbers[index] - numbers[0]) for index in range(first, len(grown))
+    )
     unit = shorten_middle(clean_line(readings.unit), UNIT_LENGTH_MAX)
     ends = (first, len(grown) - 1)
     ticks = byte_ticks if readings.unit == "bytes" else count_ticks
     return GrowthPlot(
         gauge=shorten_middle(clean_line(readings.gauge), NAME_LENGTH_MAX),
-        rounds=tuple(readings.first_round + index for index in kept),
+        rounds=tuple(numbers[index] for index in kept),
         grown=tuple(grown[index] for index in kept),
         unit=unit,
         slope=(_point(readings, height, ends[0]), _point(readings, height, ends[1])),
@@ -169,7 +172,8 @@ def make_growth_plot(readings: RoundReadings) -> GrowthPlot:
 
 
 def _point(readings: RoundReadings, height: float, index: int) -> tuple[int, float]:
-    return readings.first_round + index, round(height + readings.per_round * index, 3)
+    number = readings.numbers[index]
+    return number, round(height + readings.per_round * (number - readings.numbers[0]), 3)
 
 
 def draw_growth(plot: GrowthPlot) -> Picture:
@@ -205,7 +209,7 @@ def draw_growth(plot: GrowthPlot) -> Picture:
 
 def growth_words(readings: RoundReadings) -> str:
     """Return what the plot shows, in words that say as much without it."""
-    last = readings.first_round + len(readings.grown) - 1
+    last = readings.numbers[-1]
     return (
         f"{clean_line(readings.gauge)}: {_amount(readings)} more after round {last} than after round "
         f"{readings.first_round}. The growth of {_rate(readings)} was measured over rounds {readings.measured_from} "
