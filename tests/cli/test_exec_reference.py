@@ -22,7 +22,7 @@ REFERENCE: Final = (ROOT / "docs" / "reference" / "exec.md").read_text(encoding=
 REASONS: Final = (ROOT / "docs" / "how-to" / "resolve_exit_code_2.md").read_text(encoding="utf-8")
 SOURCES: Final = "".join(
     path.read_text(encoding="utf-8")
-    for folder in ("simulator/judge", "cli")
+    for folder in ("simulator/judge", "cli", "pytest_plugin")
     for path in sorted((ROOT / "harness" / "quiesce" / folder).glob("*.py"))
 )
 

@@ -125,7 +125,7 @@ def test_a_number_that_was_passed_is_no_bound() -> None:
 
 def test_all_functions_count_where_nobody_knows_which_ran() -> None:
     assert BoundReader([]).bound_of(_Guarded.kept) == Bound()
-    assert BoundReader(None).bound_of(_Guarded.kept).most == 20
+    assert BoundReader(None).bound_of(_Guarded.kept).kind in (BoundKind.GUARDED, BoundKind.REMOVES), "tests remove, too"
 
 
 def test_code_of_other_threads_ran_too() -> None:

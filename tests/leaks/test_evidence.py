@@ -111,7 +111,7 @@ def test_windows_end_where_the_table_says() -> None:
         (lambda run: run % 50, 5, State.RETURNS),
         (by_chance(1 / 2), 7, State.LINEAR),
         (filled(256), 6, State.SLOWS),
-        (filled(100), 7, State.SLOWS),
+        (filled(100), 5, State.SLOWS),
         (lambda run: 100 * (run > 300), 7, State.OPEN),
     ],
 )

@@ -112,7 +112,7 @@ def pace_of(runs: Sequence[int], values: Sequence[int], allowed: int, *, sways: 
         return Pace(State.REGULAR, step)
     if _slows(windows):
         return Pace(State.SLOWS, _pace(before, last))
-    is_above = min(last.values) > max(first.values)
+    is_above = min(last.values) > max(first.values) and (len(windows) > 2 or last.values[-1] > last.values[0])
     if is_above and _pace(before, last) > allowed and _is_straight(windows):
         return Pace(State.LINEAR, theil_sen(runs, values))
     return Pace(State.OPEN, _pace(first, last))

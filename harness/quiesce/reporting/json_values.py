@@ -25,6 +25,7 @@ Value = TypeVar("Value")
 OPTIONAL: Final[Mapping[type, frozenset[str]]] = {
     Finding: frozenset({"readings", "call_sites", "seen", "tests", "kept", "quoted"}),
     ProgramRun: frozenset({"failed_calls", "out_of_memory"}),
+    RoundReadings: frozenset({"rounds"}),
     Result: frozenset({"attempt", "must_conclude", "caught", "rounds", "not_checked", "timeline", "program"}),
 }
 """Fields that are written only if they differ from their default."""

@@ -49,17 +49,20 @@ class Census:
         exact = {key: more for key, more in gained.items() if more % runs == 0}
         chosen = exact or {key: more for key, more in gained.items() if more * BY_CHANCE >= runs}
         grown = sorted((each for each in found if id(each) in chosen), key=lambda each: -chosen[id(each)])
-        reader = BoundReader(self._ran)
-        keepers = []
+        named: list[tuple[Any, str]] = []
         for each in grown[:LOOKED_AT_MAX]:
             if type(each) is functools._lru_cache_wrapper and is_bounded(each):
                 continue  # which is emptied, to see what is gone then
             way = self._paths.find([each])
             if way is not None and way.owner != RUNNER:
-                keepers.append(_keeper(each, way.text, chosen[id(each)] / runs, reader.bound_of(each)))
+                named.append((each, way.text))
             elif is_bounded(each):
-                keepers.append(_keeper(each, "a deque(maxlen=…)", chosen[id(each)] / runs, reader.bound_of(each)))
-        return keepers
+                named.append((each, "a deque(maxlen=…)"))
+        bounds = BoundReader(self._ran).bounds_of([each for each, _ in named])
+        return [
+            _keeper(each, name, chosen[id(each)] / runs, bound)
+            for (each, name), bound in zip(named, bounds, strict=True)
+        ]
 
 
 def _keeper(container: Any, name: str, per_run: float, bound: Bound) -> Keeper:

@@ -19,6 +19,9 @@ class Stopped(Exception):
         self.unstable = unstable
 
 
+EXPLAINING_RUNS: Final = 2
+
+
 class Rounds:
     """Runs rounds. Each must go like the first one.
 
@@ -58,12 +61,16 @@ class Rounds:
             raise Stopped(f"round {self.runs} was skipped, or the run ends early")
         return outcome
 
+    def _all_end(self, outcome: Outcome) -> bool:
+        """Whether a few runs all end so; one alone may do so by turns."""
+        return all(self._run_again() is outcome for _ in range(EXPLAINING_RUNS))
+
     def _explain(self, outcome: Outcome) -> None:
         """Find out whether only the measurements changed how a round ended, and stop in any case."""
         first, ended = self.outcome, f"round {self.runs} {outcome.value}"
-        if self._calm() and self._run_again() is first:
+        if self._calm() and self._all_end(first):
             self._disturb()
-            is_disturbed = self._run_again() is outcome
+            is_disturbed = self._all_end(outcome)
             self._calm()
             if is_disturbed:
                 raise Stopped(f"{ended} because of the check's own measurements; without them it {first.value}")

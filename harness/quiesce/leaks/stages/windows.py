@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from quiesce.leaks.evidence import GROWING, LEVERS, WINDOW, Decision, Keeper, Pace, State, Step, decide, pace_of, sways
+from quiesce.leaks.explaining.causes import THREAD_BYTES
 from quiesce.leaks.explaining.census import Census
 from quiesce.leaks.meters.memory import HEAP
 from quiesce.leaks.meters.tracing import Site, Tracing
@@ -23,10 +24,6 @@ from quiesce.leaks.stages.settling import BoundedCaches, OldObjects, collect_gar
 
 LARGE_BYTES: Final = 64 << 20
 """Growth of so many bytes, by more in each run, is enough: the machine may not have as much again."""
-
-
-THREAD_BYTES: Final = 16 << 10
-"""What malloc keeps at hand for a thread at work, and seldom more: it counts as in use, and fills ever more slowly."""
 
 
 class Windows:
@@ -124,9 +121,9 @@ class Windows:
             return None
         self.is_large = True
         self._look()
-        for keeper in self._keepers or ():
-            if not keeper.is_free:
-                raise Stopped(keeper.why_undecided(self.count))
+        bounded = [keeper for keeper in self._keepers or () if not keeper.is_free]
+        if bounded and len(bounded) == len(self._keepers or ()):
+            raise Stopped(bounded[0].why_undecided(self.count))
         self._readings.paces = {each: Pace(State.EXACT, self._mean(each)) for each in rising}
         return rising
 
@@ -165,7 +162,7 @@ class Windows:
         allowed = self._readings.allowed(quantity)
         pace = pace_of(runs, values, allowed, sways=sways(quantity, beside_threads=beside_threads))
         is_said = self._plan.looks_at(quantity.family) and self._readings.says_something(quantity)
-        if quantity == HEAP and beside_threads:
+        if quantity == HEAP and beside_threads:  # what malloc keeps at hand for a thread fills ever more slowly
             is_said = is_said and self._readings.grown(quantity) > THREAD_BYTES * self._other_threads.ran()
         return pace if is_said or pace.state not in GROWING else Pace(State.RETURNS)
 
