@@ -155,3 +155,28 @@ def test_what_is_replaced_hides_no_stream(project: Project) -> None:
     result.stdout.fnmatch_lines(
         ['  allocated: test_it.py:9: BYTES.write(b"abcdef")', "  kept by:   test_it.BYTES (BytesIO, * +6 a round)"]
     )
+
+
+STAYS = """
+import itertools, sys, types
+import pytest
+
+NUMBERS = itertools.count()
+
+@pytest.mark.leak
+def test_it():
+    module = types.ModuleType(f"generated_{next(NUMBERS)}")
+    module.payload = bytes(100)
+    sys.modules[module.__name__] = module
+"""
+
+
+def test_what_is_read_to_find_a_bound_hides_no_leak(project: Project) -> None:
+    """Code of pytest takes modules out of this table; its source is read in the middle of the check, and let go of."""
+    project.write("test_it.py", STAYS)
+    result = project.run_apart("test_it.py")
+    result.assert_outcomes(failed=1)
+    assert str(result.stdout).count("  observed: ") == 1
+    result.stdout.fnmatch_lines(
+        ["  allocated: test_it.py:*: module.payload = bytes(100)", "  kept by:   sys.modules (dict, * +1 a round)"]
+    )

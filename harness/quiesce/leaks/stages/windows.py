@@ -88,7 +88,7 @@ class Windows:
                 return found
             if lever:
                 with self._readings.uncounted():  # a look at all objects takes memory itself
-                    found = self._decided()
+                    found = self._decided(caches)
                 if found is not None:
                     return found
             self._pull(LEVERS[min(lever, len(LEVERS) - 1)])
@@ -104,7 +104,7 @@ class Windows:
             self._readings.take_behind(self.count)
         self.ended = self._rounds.count
         self.caches_grew = caches.have_grown()
-        return self._large() if self._readings.most_bytes() >= LARGE_BYTES else None
+        return self._large(caches) if self._readings.most_bytes() >= LARGE_BYTES else None
 
     def _pull(self, runs: int) -> None:
         """Run what nobody reads; growth that would be too much is read after a window's runs at the latest."""
@@ -114,13 +114,13 @@ class Windows:
                 return
             self._rounds.repeat()
 
-    def _large(self) -> list[Quantity] | None:
+    def _large(self, caches: BoundedCaches) -> list[Quantity] | None:
         """Return what has grown in each run of the last window, where the machine may not have as much again."""
         rising = self._readings.rising(WINDOW - 1)
         if not any(quantity.unit == "bytes" for quantity in rising):
             return None
         self.is_large = True
-        self._look()
+        self._look(caches)
         bounded = [keeper for keeper in self._keepers or () if not keeper.is_free]
         if bounded and len(bounded) == len(self._keepers or ()):
             raise Stopped(bounded[0].why_undecided(self.count))
@@ -131,7 +131,7 @@ class Windows:
         values = self._readings.values(quantity)[-WINDOW:]
         return (values[-1] - values[0]) / (WINDOW - 1)
 
-    def _decided(self) -> list[Quantity] | None:
+    def _decided(self, caches: BoundedCaches) -> list[Quantity] | None:
         """Return what grows, or None if more runs are needed."""
         beside_threads = self._other_threads.have_run()
         quantities = self._readings.quantities()
@@ -140,7 +140,7 @@ class Windows:
             return None
         found = self._decision(beside_threads=beside_threads)
         if found.step is Step.LOOK or (found.leaks and self._looked_at < self.count):
-            self._look()
+            self._look(caches)
             found = self._decision(beside_threads=beside_threads)
         if found.step is Step.UNDECIDED:
             raise Stopped(found.reason)
@@ -150,11 +150,15 @@ class Windows:
         paces, least = self._readings.paces, self._plan.rounds
         return decide(paces, self._keepers, self.count, least=least, beside_threads=beside_threads)
 
-    def _look(self) -> None:
-        """Find out what keeps the growth since the census, which was a run earlier."""
+    def _look(self, caches: BoundedCaches) -> None:
+        """Find out what keeps the growth since the census, which was a run earlier.
+
+        That reads source, whose lines :mod:`linecache` keeps until the next run: they would seem to be given back then.
+        """
         self._looked_at = self.count
         with self._old.shown():
             self._keepers = self._census.keepers(self.count + 1)
+        caches.empty_the_librarys()
 
     def _pace(self, quantity: Quantity, *, beside_threads: bool) -> Pace:
         values = self._readings.values(quantity)
