@@ -174,7 +174,7 @@ def test_ten_thousand_results_open_without_being_laid_out(browser: Browser, tmp_
         assert rows.count() == 10_000
         page.locator("#matrix").scroll_into_view_if_needed()
         is_laid_out = "element => element.checkVisibility({ contentVisibilityAuto: true })"
-        assert rows.first.locator(".id").evaluate(is_laid_out)
+        page.wait_for_function(is_laid_out, arg=rows.first.locator(".id").element_handle())  # in one of the next frames
         assert not rows.last.locator(".id").evaluate(is_laid_out)
         assert page.locator(".card").count() == 200
         assert page.locator(".card .operations").count() == 1
