@@ -54,8 +54,8 @@ from quiesce.leaks.stages.work_clock import WorkClock
 
 __all__ = ["OWN", "LeakCheck", "LeakChecker", "Owners", "Peaks", "measured_from"]
 
-QUICK_SHARE: Final = 1 / 100
-"""A round that takes no longer than this share of the time for all is quick."""
+QUICK_SECONDS: Final = 0.1
+"""A round of no more work than that is quick."""
 
 
 PATIENCE: Final = 4
@@ -200,7 +200,7 @@ class LeakCheck:
 
     def _is_quick(self) -> bool:
         """Whether some rounds more cost little."""
-        return self._budget.elapsed_seconds < QUICK_SHARE * self._plan.seconds * self._rounds.count
+        return self._budget.elapsed_seconds < QUICK_SECONDS * self._rounds.count
 
     def _growths_so_far(self) -> tuple[Growth, ...]:
         """Return what the ledger says grew in each round until one failed, as one does for which no memory is left."""

@@ -130,8 +130,8 @@ class Screening:
 RUNS_EACH: Final = 20
 """What leaks in every twentieth run, or more often, leaks in each round of so many."""
 
-QUICK_SHARE: Final = 1 / 5_000
-"""A run that takes no longer than this share of the time for all is quick: hundreds of rounds fit in then."""
+QUICK_SECONDS: Final = 0.002
+"""A run of no more work than that is quick: hundreds of runs take a second."""
 
 SIGN_ROUNDS: Final = 3
 """What grows in so many rounds is pursued."""
@@ -152,7 +152,7 @@ class SeldomLeaks:
         A test that may grow by some bytes a run is left alone. Raises :class:`Stopped`.
         """
         run_seconds = self._budget.elapsed_seconds / self._rounds.runs
-        if not self._plan.looks_longer or self._plan.limit_bytes or run_seconds > QUICK_SHARE * self._plan.seconds:
+        if not self._plan.looks_longer or self._plan.limit_bytes or run_seconds > QUICK_SECONDS:
             return frozenset()
         self._readings.take()
         for steps in range(1, SIGN_ROUNDS + 1):
