@@ -46,7 +46,6 @@ KNOWN: Final[dict[str, tuple[int, str]]] = {
     "fault_host_memory": (11, _GOES_ON),
     "fault_misaligned": (11, _GOES_ON),
     "fault_null": (11, _GOES_ON),
-    "fault_recursion": (11, _GOES_ON),
     "fault_shared": (11, _GOES_ON),
     "fork_child": (9, "a child of fork() that has no device can't take its last error away"),
     "fork_child_of_an_idle_parent": (2, "a child of fork() that has no device can't take its last error away"),

@@ -18,7 +18,7 @@ from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
 MakeDevice = Callable[..., Checked]
-LAUNCH_TIMEOUT, LAUNCH_FAILURE = 702, 719
+ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, LAUNCH_FAILURE = 700, 702, 719
 STACK_SIZE = 0
 """The number of the limit (cudaLimitStackSize)."""
 FLAGS = ".global .align 4 .b32 flags[8];\n"
@@ -183,7 +183,7 @@ def test_calls_fit_into_the_stack(checked: MakeDevice, depth: int, limit: int, f
     """Each call needs 32 bytes: 24 of its own, and the address that it returns to."""
     given = checked()
     given.client.ok("DeviceSetLimit", STACK_SIZE, ctypes.c_size_t(limit))
-    given.work(CALLED.format(depth), block=4, before=DEEPER, answer=0 if fits else LAUNCH_FAILURE)
+    given.work(CALLED.format(depth), block=4, before=DEEPER, answer=0 if fits else ILLEGAL_ADDRESS)
     assert given.rules() == ([] if fits else [KERNELS_INSIDE_STACK])
     if not fits:
         (finding,) = given.findings()

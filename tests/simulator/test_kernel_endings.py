@@ -48,7 +48,7 @@ ALL = "0xFFFFFFFF"
             ILLEGAL_ADDRESS,
             "kernel 'work' used an address at which there is no memory: 0x",
         ),
-        ("call deeper;", LAUNCH_FAILURE, "kernel 'work' needs more stack than a thread has (cudaLimitStackSize)"),
+        ("call deeper;", ILLEGAL_ADDRESS, "kernel 'work' needs more stack than a thread has (cudaLimitStackSize)"),
         (
             "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], 8; st.param.b64 [b], 0;\n"
             "call.uni (c), vprintf, (a, b); }",
