@@ -72,14 +72,7 @@ RELEASES: Final = (
 )
 
 
-UNDECIDED: Final = pytest.mark.xfail(reason="its 97 rounds in 10 s are fewer than confirmation takes")
-ROWS: Final = [
-    pytest.param(each, id=each.identifier, marks=[UNDECIDED] if each.identifier == "warp_factories-1.15.0" else [])
-    for each in RELEASES
-]
-
-
-@pytest.mark.parametrize("release", ROWS)
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.identifier)
 def test_a_leak_is_found_in_the_release_that_has_it_and_in_no_other(release: Release, tmp_path: Path) -> None:
     try:
         python = made_environment(release.identifier, (*PYTEST, *release.packages), (3, 11), (3, 12))
