@@ -8,7 +8,7 @@ import sys
 import tracemalloc
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from quiesce.leaks.meters.memory import chunk_bytes
 from quiesce.leaks.owners import Frame, Owners, frame_text
@@ -20,7 +20,6 @@ FRAMES: Final = 12
 SITES_SHOWN: Final = 5
 SHARE_SHOWN: Final = 0.1
 
-NOTHING: Final = (0, 0, 0)
 
 PYMALLOC_MAX_BYTES: Final = 512
 """Larger requests to Python's allocator go to the C heap (SMALL_REQUEST_THRESHOLD in CPython's obmalloc)."""
@@ -35,15 +34,24 @@ PYTHONS_OWN: Final = 0
 """The domain of Python's allocators in traces. What others report in theirs, as NumPy does, is on the C heap."""
 
 
+Kept: TypeAlias = tuple[int, int, int, int, int]
+"""What one line keeps: bytes and blocks, how many of these bytes lie on the C heap, and how many blocks are small.
+
+Small blocks are Python's own, or of ``PyMem_RawMalloc``, which are on the C heap and look the same in traces: locks
+are, and the shapes of NumPy's arrays. The last figure is what malloc would take for all that are small.
+"""
+
+NOTHING: Final[Kept] = (0, 0, 0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is kept at one moment: what tested code asked for, in bytes by file and line, and what lies on the C heap.
+    """What is kept at one moment: what tested code asked for, by file and line.
 
-    Of each line there is also the number of its blocks, and how many of its bytes lie on the C heap.
     ``on_c_heap_bytes`` is what Python itself takes of the C heap, for whomever, in chunks of malloc.
     """
 
-    sites: dict[Frame, tuple[int, int, int]]
+    sites: dict[Frame, Kept]
     on_c_heap_bytes: int
 
 
@@ -55,6 +63,8 @@ class Site:
     bytes_per_round: float
     blocks_per_round: float
     on_c_heap_per_round: float = 0.0
+    small_per_round: float = 0.0
+    small_in_chunks_per_round: float = 0.0
 
     def __str__(self) -> str:
         return frame_text(self.frame)
@@ -103,17 +113,25 @@ class Tracing:
         return True
 
     def _take(self) -> Sample:
-        sites: dict[Frame, tuple[int, int, int]] = {}
+        sites: dict[Frame, Kept] = {}
         snapshot: Any = tracemalloc.take_snapshot()
         on_c_heap = 0
         for domain, size_bytes, frames, _ in snapshot.traces._traces:  # the public objects are twenty times as slow
+            if frames[0][0] == __file__:  # the samples themselves
+                continue
             is_on_c_heap = domain != PYTHONS_OWN or size_bytes > self._heap_from_bytes
-            if is_on_c_heap and frames[0][0] != __file__:  # the samples themselves
-                on_c_heap += chunk_bytes(size_bytes + self._added_bytes)
+            in_chunks = chunk_bytes(size_bytes + self._added_bytes)
+            on_c_heap += in_chunks if is_on_c_heap else 0
             site = self._owners.owner(frames)
             if site is not None:
                 kept = sites.get(site, NOTHING)
-                sites[site] = (kept[0] + size_bytes, kept[1] + 1, kept[2] + size_bytes * is_on_c_heap)
+                sites[site] = (
+                    kept[0] + size_bytes,
+                    kept[1] + 1,
+                    kept[2] + size_bytes * is_on_c_heap,
+                    kept[3] + (not is_on_c_heap),
+                    kept[4] + in_chunks * (not is_on_c_heap),
+                )
         return Sample(sites, on_c_heap)
 
     def replace_last(self) -> None:
@@ -144,9 +162,9 @@ class Tracing:
         found = []
         for frame in self._samples[-1].sites if self._samples else ():
             counts = zip(*(each.sites.get(frame, NOTHING) for each in self._samples), strict=True)
-            kept, blocks, on_c_heap = counts
+            kept, blocks, *_ = series = tuple(counts)
             if is_leak(kept, 0) and (is_leak(blocks, 0) or not doubles(kept)):
-                found.append(Site(frame, *map(growth_per_round, (kept, blocks, on_c_heap))))
+                found.append(Site(frame, *map(growth_per_round, series)))
         least = SHARE_SHOWN * max((site.bytes_per_round for site in found), default=0.0)
         return sorted(found, key=lambda site: (not self._is_telling(site, least), -site.bytes_per_round, site.frame))
 
