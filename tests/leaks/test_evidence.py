@@ -119,6 +119,33 @@ def test_readings_have_their_state(state: Callable[[int], int], windows: int, ex
     assert pace(state, windows).state is expected
 
 
+def test_what_the_check_itself_keeps_between_windows_hides_no_exact_growth() -> None:
+    assert pace(lambda run: 3 * run + 12 * (run > WINDOW) + 5 * (run > 100)) == Pace(State.EXACT, 3)
+    assert pace(lambda run: 3 * run + (run > WINDOW), windows=2) == Pace(State.EXACT, 3)
+    less = [*range(8), *range(12, 20)]  # between the windows are nine steps, which do not all grow by one
+    assert pace_of(runs_read(2), less, 0).state is not State.EXACT
+
+
+@pytest.mark.parametrize("period", [2, 4, 8])
+def test_what_rises_and_falls_in_each_window_rests_beside_a_few_blocks_more(period: int) -> None:
+    assert pace(lambda run: run % period * 100 + run // 90).state is State.REST
+    assert pace(lambda run: run % period * 100 + run).state is not State.REST
+
+
+@pytest.mark.parametrize("period", [5, 11, 16, 90])
+def test_no_saw_tooth_that_falls_by_more_than_it_rises_is_accused(period: int) -> None:
+    """Windows and levers are multiples of eight, as periods may be: then the last window may always be a peak."""
+    for begun in range(period):
+        teeth = [(run + begun) % period * 8 for run in runs_read()]
+        assert pace_of(runs_read(), teeth, 0).state not in (State.EXACT, State.REGULAR, State.LINEAR)
+    assert pace(lambda run: run % 16 * 4 + run).state is State.LINEAR
+
+
+def test_what_grows_ever_faster_is_told() -> None:
+    assert pace(lambda run: run * run).state is State.LINEAR
+    assert pace(lambda run: int(40 * 1.02**run)).state is State.LINEAR
+
+
 def test_growth_per_run_is_exact_or_the_median_of_slopes() -> None:
     assert pace(lambda run: 3 * run, 2) == Pace(State.EXACT, 3.0)
     assert pace(lambda run: run // 4, 2).per_run == 1 / 4

@@ -33,6 +33,7 @@ class Kept:
 
 
 KEPT = Kept()
+STATE: dict[str, Any] = {"number": 1, "text": ""}
 
 
 def longer(name: str) -> None:
@@ -48,6 +49,8 @@ GROWING: dict[str, Any] = {
     "a text": lambda: longer("text"),
     "bytes": lambda: longer("data"),
     "a tuple": lambda: longer("pair"),
+    "a number": lambda: STATE.update(number=STATE["number"] << 60),
+    "a text in a dictionary": lambda: STATE.update(text=STATE["text"] + "a"),
     "an attribute": lambda: KEPT.numbers.add(len(KEPT.numbers)),
 }
 

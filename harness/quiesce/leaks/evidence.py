@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from math import sqrt
 from statistics import median, pvariance
 from typing import Final
@@ -54,7 +54,7 @@ class State(enum.Enum):
     RETURNS = "it rises and falls back"
     EXACT = "it grows by the same in each run, or in every second, fourth or eighth"
     REGULAR = "it never leaves a straight line by more than one step"
-    LINEAR = "it grows along a straight line, by chance"
+    LINEAR = "it grows along a straight line, by chance, or ever faster"
     SLOWS = "it grows ever more slowly"
     OPEN = "none of these"
 
@@ -101,31 +101,44 @@ def pace_of(runs: Sequence[int], values: Sequence[int], allowed: int, *, sways: 
     if _rests(before, last, allowed):
         return Pace(State.REST)
     fell = any(after < now for now, after in pairwise(values[WINDOW:]))
-    if (step := _exact_step(before, last, allowed)) and (sways or not fell):
+    step = _same_step(before, last, allowed) or _exact_step(before, last, allowed)
+    if step and (sways or not fell):
         return Pace(State.EXACT, step)
     is_back = len(windows) > 2 and last.middle <= windows[1].middle
     if is_back or max(last.values) <= max(before.values) or min(last.values) <= min(before.values):
         slope = theil_sen(runs, values)
         is_long = runs[-1] >= IRREGULAR_RUNS and min(last.values) > max(first.values)
-        return Pace(State.LINEAR, slope) if is_long and slope > allowed else Pace(State.RETURNS, _pace(before, last))
+        is_above = is_long and last.middle - first.middle > _deepest_fall(values)
+        return Pace(State.LINEAR, slope) if is_above and slope > allowed else Pace(State.RETURNS, _pace(before, last))
     if not fell and (step := _regular_step(windows[1:])) > allowed:
         return Pace(State.REGULAR, step)
     if _slows(windows):
         return Pace(State.SLOWS, _pace(before, last))
     is_above = min(last.values) > max(first.values) and (len(windows) > 2 or last.values[-1] > last.values[0])
-    if is_above and _pace(before, last) > allowed and _is_straight(windows):
+    if is_above and _pace(before, last) > allowed and (_is_straight(windows) or _gathers_speed(windows)):
         return Pace(State.LINEAR, theil_sen(runs, values))
     return Pace(State.OPEN, _pace(first, last))
 
 
 def _rests(before: _Window, last: _Window, allowed: int) -> bool:
-    """Whether the last window is as the one before: flat, or rising and falling by turns."""
-    if before.values == last.values:
-        return True
-    if any(max(each.values) - min(each.values) > allowed * WINDOW for each in (before, last)):
-        return False
+    """Whether the last window is as the one before: flat, or rising and falling by turns to the same readings."""
     distance = last.start - before.start
-    return last.middle - before.middle <= max(allowed * distance, distance // SELDOM_RUNS)
+    kept = max(allowed * distance, distance // SELDOM_RUNS)
+    if all(max(each.values) - min(each.values) <= allowed * WINDOW for each in (before, last)):
+        return last.middle - before.middle <= kept
+    turns = zip(sorted(before.values), sorted(last.values), strict=True)
+    return last.values[-1] - last.values[0] <= kept and all(abs(after - now) <= kept for now, after in turns)
+
+
+def _same_step(before: _Window, last: _Window, allowed: int) -> float:
+    """Return the growth per run if all runs of both windows add the same, and those between them no less, else 0.
+
+    What they add beyond it the check itself may have kept: a reading takes memory, too.
+    """
+    steps = {*before.steps, *last.steps}
+    step = steps.pop()
+    grown = last.values[0] - before.values[0]
+    return step if not steps and step > allowed and grown >= step * (last.start - before.start) else 0.0
 
 
 def _exact_step(before: _Window, last: _Window, allowed: int) -> float:
@@ -183,6 +196,21 @@ def _is_straight(windows: Sequence[_Window]) -> bool:
     return any(
         _bends_little(windows[skipped:]) for skipped in range(3) if len(windows) - skipped >= min(3, len(windows))
     )
+
+
+def _gathers_speed(windows: Sequence[_Window]) -> bool:
+    """Whether each window rises, and each lever more than the one before, but for the first, which may be warm-up.
+
+    What fills up cannot do so for long.
+    """
+    paces = [_pace(before, after) for before, after in pairwise(windows[1:])]
+    rises = all(window.values[-1] > window.values[0] for window in windows[1:])
+    return len(paces) >= 3 and rises and all(later > earlier for earlier, later in pairwise(paces))
+
+
+def _deepest_fall(values: Sequence[int]) -> int:
+    """Return by how much a reading is below one before it, at most."""
+    return max(highest - value for highest, value in zip(accumulate(values, max), values, strict=True))
 
 
 def _bends_little(windows: Sequence[_Window]) -> bool:

@@ -39,6 +39,10 @@ from quiesce.simulator.runtime import SETTINGS_VARIABLE, own_ledger, read_access
 _PHASES: Final = {"setup": "setup", "call": "runtest", "teardown": "teardown"}
 """The method of an item that pytest calls in each phase."""
 
+_HOOKS: Final = {when: f"pytest_runtest_{when}" for when in _PHASES}
+"""The hook of each phase. Made once: CPython's table of looked-up attributes (``Objects/typeobject.c``) would keep each
+name that is made anew, up to 4,096 of them."""
+
 
 class FirstRun:
     """Keeps what each phase of the first run came to."""
@@ -134,7 +138,7 @@ class TestRounds:
         self, when: Literal["setup", "call", "teardown"], first: FirstRun | None, **arguments: Any
     ) -> BaseException | None:
         item = self._item
-        hook = getattr(item.ihook, f"pytest_runtest_{when}")
+        hook = getattr(item.ihook, _HOOKS[when])
 
         def run_phase() -> None:
             __tracebackhide__ = True

@@ -39,7 +39,10 @@ _UNITS: Final[Mapping[type, int]] = {
 }
 """How many bytes each entry takes at least. Lists are counted by themselves, wherever they are."""
 
+_DIGIT_BITS: Final = sys.int_info.bits_per_digit
+
 _SIZES: Final[Mapping[type, Callable[[Any], int]]] = {
+    int: lambda number: number.bit_length() // _DIGIT_BITS * sys.int_info.sizeof_digit,
     array.array: lambda numbers: len(numbers) * numbers.itemsize,
     io.BytesIO: held_by_stream,
     io.StringIO: held_by_stream,
@@ -48,7 +51,10 @@ _SIZES: Final[Mapping[type, Callable[[Any], int]]] = {
 
 _COUNTED: Final = frozenset({*_UNITS, *_SIZES})
 
-_REPLACED: Final = frozenset({str, bytes, tuple, frozenset})
+_REPLACED: Final = frozenset({str, bytes, tuple, frozenset, int})
+
+NAMES_MAX: Final = 64
+"""A dictionary of texts with no more entries holds state by names; one with more is a table."""
 
 
 class VariableMeter(BaseMeter):
@@ -90,19 +96,20 @@ class VariableMeter(BaseMeter):
     def replaced(self) -> dict[str, int]:
         """Return how long each value is that can only be replaced by a longer one, by the name of its variable."""
         return {
-            f"{owner}.{name} ({type(value).__name__})": len(value)
-            for owner, namespace in self._namespaces()
-            for name, value in tuple(namespace.items())
+            f"{place} ({type(value).__name__})": _SIZES.get(type(value), len)(value)
+            for place, value in self._named()
             if type(value) in _REPLACED
         }
 
-    def _namespaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the variables of each module, and of its classes and instances that have some, with a name for each."""
+    def _named(self) -> Iterator[tuple[str, Any]]:
+        """Yield the variables of modules, and of their classes, instances and dictionaries, with their names."""
         for name, variables in self._modules():
             own, within = self._places_in(name, variables)
-            yield name, dict(zip(own, map(variables.get, own), strict=True))
+            yield from ((f"{name}.{key}", variables.get(key)) for key in own)
             for key in within:
-                yield f"{name}.{key}", _attributes(variables.get(key))
+                holder = variables.get(key)
+                form = "{}.{}[{!r}]" if type(holder) is dict else "{}.{}.{}"
+                yield from ((form.format(name, key, inner), each) for inner, each in tuple(_attributes(holder).items()))
 
     def _modules(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the name and the variables of each module of tested code."""
@@ -119,7 +126,12 @@ class VariableMeter(BaseMeter):
         if size != len(variables):
             items = tuple(variables.items())
             own = tuple(key for key, value in items if type(value) in _COUNTED and not key.startswith("__"))
-            within = tuple(key for key, value in items if _is_of(value, name) and _has_places(_attributes(value)))
+            within = tuple(
+                key
+                for key, value in items
+                if (_is_of(value, name) or (type(value) is dict and not key.startswith("__")))
+                and _has_places(_attributes(value))
+            )
             self._places[name] = len(variables), own, within
         return own, within
 
@@ -137,6 +149,9 @@ def _is_of(value: Any, module: str) -> bool:
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:
+    """Return the variables of a class or an instance, and what a dictionary holds by names."""
+    if type(value) is dict:
+        return value if len(value) <= NAMES_MAX and all(type(key) is str for key in value) else {}
     found = vars(value) if isinstance(value, type) else attributes_of(value)
     return found if isinstance(found, dict | types.MappingProxyType) else {}
 

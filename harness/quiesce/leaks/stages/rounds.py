@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -34,25 +35,35 @@ class Rounds:
         self._calm = calm
         self._disturb = disturb
         self.outcome = Outcome.OVER
-        self.count = 0
-        self.runs = 0
+        self._numbers = array("q", bytes(16))
+        """Of all rounds, and of all runs: an integer above 256 would be one more block of memory from then on."""
+
+    @property
+    def count(self) -> int:
+        """How many rounds there were."""
+        return self._numbers[0]
+
+    @property
+    def runs(self) -> int:
+        """How many runs there were."""
+        return self._numbers[1]
 
     def first(self) -> None:
         """Run the first round. Raises :class:`Stopped` if there is nothing to repeat."""
-        self.count += 1
+        self._numbers[0] += 1
         self.outcome = self._run()
         if self.outcome is Outcome.OVER:
             raise Stopped
 
     def repeat(self) -> None:
         """Run one more round. Raises :class:`Stopped` if a run goes another way than the first."""
-        self.count += 1
+        self._numbers[0] += 1
         outcome = self._run_again()
         if outcome is not self.outcome:
             self._explain(outcome)
 
     def _run(self) -> Outcome:
-        self.runs += 1
+        self._numbers[1] += 1
         return self._run_round()
 
     def _run_again(self) -> Outcome:

@@ -16,6 +16,7 @@ import gc
 import re
 import sys
 import weakref
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -238,7 +239,7 @@ class BoundedCaches:
         self._library = LibraryCaches(objects)
         caches = [each for each in objects if type(each) is functools._lru_cache_wrapper]
         self._others = [each for each in caches if is_bounded(each) and not self._library.holds(each)]
-        self._cache_sizes = self._last_sizes = self._sizes_of_caches()
+        self._cache_sizes, self._last_sizes = self._sizes_of_caches(), self._sizes_of_caches()
 
     def empty_the_librarys(self) -> None:
         """Empty the caches of the standard library, which only save time."""
@@ -255,8 +256,9 @@ class BoundedCaches:
         before, self._last_sizes = self._last_sizes, self._sizes_of_caches()
         return any(now > then for now, then in zip(self._last_sizes, before, strict=True))
 
-    def _sizes_of_caches(self) -> list[int]:
-        return [each.cache_info().currsize for each in self._others]
+    def _sizes_of_caches(self) -> array[int]:
+        """Return them as what holds no references, and takes the same room each time: a reading would tell."""
+        return array("q", (each.cache_info().currsize for each in self._others))
 
 
 IMMORTAL_ROUNDS: Final = 3

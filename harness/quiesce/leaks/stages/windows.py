@@ -45,7 +45,8 @@ class Windows:
         self._budget = budget
         self._census = census
         self._other_threads = OtherThreads()
-        self._start = 0
+        self._counted_at = self._start = 0
+        self._uncounted_runs = 0
         self._keepers: Sequence[Keeper] | None = None
         self.rests_from = 0
         self.ended = 0
@@ -59,6 +60,7 @@ class Windows:
         self._old.release()
         collect_garbage()
         self._census.begin(self._rounds.repeat)
+        self._counted_at = self._rounds.count
         collect_garbage()
         caches = BoundedCaches()
         self._readings.watch(families)
@@ -66,19 +68,28 @@ class Windows:
         self._old.freeze()
         self._other_threads.remember()
         self._readings.paces = {}
-        self._rounds.repeat()  # what the first reading takes is there then
-        self._readings.take_behind(0)
-        with self._readings.uncounted():
-            pass
-        self._keepers, self._looked_at = None, 0
+        self._rehearse(caches)
+        self._keepers, self._looked_at, self._uncounted_runs = None, 0, 0
         self._start = self.ended = self._rounds.count
         self._readings.start_over()
         return caches
 
+    def _rehearse(self, caches: BoundedCaches) -> None:
+        """Do once what is done between readings, so that all is there that the check itself keeps from then on.
+
+        Behind a run that :mod:`sys.monitoring` has watched, CPython keeps something for each function that runs.
+        """
+        for _ in range(2):
+            self._pull(1)
+            self._window_is_over(caches)
+        self._readings.take_behind(0)
+        with self._readings.uncounted():
+            pass
+
     @property
     def count(self) -> int:
         """How many runs there were since."""
-        return self._rounds.count - self._start
+        return self._rounds.count - self._start - self._uncounted_runs
 
     def run(self, caches: BoundedCaches) -> list[Quantity]:
         """Run windows and levers; return what grows. Raises :class:`Stopped` where nothing can be said."""
@@ -102,9 +113,12 @@ class Windows:
             caches.empty_the_librarys()
             self._rounds.repeat()
             self._readings.take_behind(self.count)
+        self._window_is_over(caches)
+        return self._large(caches) if self._readings.most_bytes() >= LARGE_BYTES else None
+
+    def _window_is_over(self, caches: BoundedCaches) -> None:
         self.ended = self._rounds.count
         self.caches_grew = caches.have_grown()
-        return self._large(caches) if self._readings.most_bytes() >= LARGE_BYTES else None
 
     def _pull(self, runs: int) -> None:
         """Run what nobody reads; growth that would be too much is read after a window's runs at the latest."""
@@ -154,11 +168,14 @@ class Windows:
         """Find out what keeps the growth since the census, which was a run earlier.
 
         That reads source, whose lines :mod:`linecache` keeps until the next run: they would seem to be given back then.
+        Cycles that each run makes anew are left out of collections behind a look, so one run replaces them uncounted.
         """
         self._looked_at = self.count
         with self._old.shown():
-            self._keepers = self._census.keepers(self.count + 1)
+            self._keepers = self._census.keepers(self._rounds.count - self._counted_at)
         caches.empty_the_librarys()
+        self._rounds.repeat()
+        self._uncounted_runs += 1
 
     def _pace(self, quantity: Quantity, *, beside_threads: bool) -> Pace:
         values = self._readings.values(quantity)
