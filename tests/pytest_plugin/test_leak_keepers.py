@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -180,3 +181,25 @@ def test_what_is_read_to_find_a_bound_hides_no_leak(project: Project) -> None:
     result.stdout.fnmatch_lines(
         ["  allocated: test_it.py:*: module.payload = bytes(100)", "  kept by:   sys.modules (dict, * +1 a round)"]
     )
+
+
+EXACT = """
+import collections, itertools, pytest
+
+NUMBERS = itertools.count(1000)
+INDEX = {"by_word": collections.defaultdict(set)}
+
+@pytest.mark.leak(seconds=120)
+def test_index():
+    INDEX["by_word"]["the"].add(next(NUMBERS))
+"""
+
+
+def test_what_the_check_keeps_itself_makes_exact_growth_no_less_exact(project: Project) -> None:
+    """A table has 96 runs, so the fifth window at 160 decides; irregular growth would need all 560."""
+    project.write("test_it.py", EXACT)
+    result = project.run_apart("test_it.py")
+    result.assert_outcomes(failed=1)
+    said = re.search(r"test_index leaks; it was run (\d+) times", result.stdout.str())
+    assert said is not None
+    assert int(said[1]) < 200
