@@ -125,7 +125,7 @@ def all_named(
 
     rounds = Rounds(run, lambda: False, lambda: None)
     rounds.first()
-    return NativeStacks(Owners([]), rounds, Budget(10, float)).named(growths, sites)
+    return NativeStacks(Owners([]), rounds, Budget(10, float), HeapMeter()).named(growths, sites)
 
 
 @NEEDS_MEMRAY
@@ -136,6 +136,25 @@ def test_memray_names_the_line_and_the_function(library: Path) -> None:
     assert first.startswith("native code: lose (")
     assert "loses.c:5)" in first
     assert last == "evidence"
+
+
+@pytest.fixture
+def without_memray(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "memray" else found(name))
+
+
+@pytest.mark.usefixtures("without_memray")
+def test_the_c_heap_itself_names_the_line_where_memray_is_missing(library: Path) -> None:
+    growth = named(library, "lose")
+    assert growth.origin.endswith(": function(300)  # here")
+    assert growth.evidence == "evidence"
+
+
+@pytest.mark.usefixtures("without_memray")
+@pytest.mark.parametrize("every", [2, 4])
+def test_a_line_that_adds_another_amount_is_not_named(library: Path, every: int) -> None:
+    assert named(library, "lose", every=every).origin == "native code"
 
 
 @NEEDS_MEMRAY

@@ -165,7 +165,7 @@ class LeakCheck:
         self._windows = Windows(readings, rounds, old, plan, self._budget, census)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
         self._keepers = KeeperSearch(owners, roots, rounds, self._budget, self._variables)
-        self._native_stacks = NativeStacks(owners, rounds, self._budget)
+        self._native_stacks = NativeStacks(owners, rounds, self._budget, HeapMeter())
         self._explained: UsualStep | None = None
         """What Python's own growth takes of the C heap in most rounds, if a line of its own is found."""
         self._located = NOWHERE

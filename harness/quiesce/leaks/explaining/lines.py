@@ -161,13 +161,14 @@ class LineWatch:
 
     With ``company`` a change is put down to a line only if no other thread may have made it. The lines of threads that
     begin meanwhile are looked at too, unless these threads are what is looked for. A thread that was there before keeps
-    its tracer: it cannot be asked for it.
+    its tracer: it cannot be asked for it. ``cost`` is how long a reading takes, in those of a number.
     """
 
-    def __init__(self, owners: Owners, tally: Tally, company: Company | None = None) -> None:
+    def __init__(self, owners: Owners, tally: Tally, company: Company | None = None, cost: int = 1) -> None:
         self._owners = owners
         self._tally = tally
         self._company = company
+        self._cost = cost
         self._reading = threading.Lock()
         self._is_watching = False
         self._at_work: dict[int, tuple[FrameType | None, int]] = {}
@@ -230,7 +231,7 @@ class LineWatch:
         if not self._reading.acquire(blocking=False):
             return
         try:
-            self._lines += 1 if self._company is None else self._company.begin()
+            self._lines += self._cost * (1 if self._company is None else self._company.begin())
             self._tally.note(self._owner)
             if self._company is not None:
                 self._company.end()

@@ -1,7 +1,8 @@
 """Where native code asks for memory that it never frees: memray says it, where it is installed.
 
 A few more rounds are run under its tracker, once the verdict is there. It follows malloc from the outside, and unwinds
-the stack of each call.
+the stack of each call. Where it is not there or names no line, the C heap is counted after each line of a few rounds:
+one line that alone adds what is lost calls the code that loses it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from quiesce.leaks.explaining.lines import ROUNDS as LINE_ROUNDS
+from quiesce.leaks.explaining.lines import Company, Counts, LineWatch
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.meters.memory import HEAP
 from quiesce.leaks.meters.tracing import Site
 from quiesce.leaks.owners import Frame, Owners, frame_text
-from quiesce.leaks.quantities import PYTHON
+from quiesce.leaks.quantities import PYTHON, Meter
 from quiesce.leaks.stages.rounds import Budget, Rounds, Stopped
 from quiesce.leaks.stages.settling import collect_garbage
 
@@ -30,6 +33,12 @@ OF_PYTHON: Final = ("PyMem_", "_PyMem_", "PyObject_", "_PyObject_")
 """How the functions of Python's own allocators begin: their callers are known from Python's traces."""
 
 UNKNOWN: Final = "<unknown>"
+
+COUNTING_COST: Final = 20
+"""So many times as long as an event of a line takes it to count the C heap."""
+
+MARGIN: Final = 1 / 8
+"""What share of the growth a line may be off: memory that comes and goes leaves holes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +53,9 @@ class NativeStack:
 class NativeStacks:
     """Names where the C heap grows."""
 
-    def __init__(self, owners: Owners, rounds: Rounds, budget: Budget) -> None:
+    def __init__(self, owners: Owners, rounds: Rounds, budget: Budget, heap: Meter) -> None:
         self._owners = owners
+        self._heap = heap
         self._rounds = rounds
         self._budget = budget
 
@@ -55,9 +65,13 @@ class NativeStacks:
         If no other line loses native memory than those that keep Python's, their objects hold it: one leak.
         """
         heap = next((growth for growth in growths if growth.quantity == HEAP), None)
-        found = self._leaking() if heap is not None else []
-        if heap is None or not found:
+        if heap is None:
             return tuple(growths)
+        found = self._leaking()
+        if not found:
+            frame = self._losing_line(heap.per_round)
+            named = heap if frame is None else replace(heap, origin=frame_text(frame))
+            return tuple(named if growth is heap else growth for growth in growths)
         known = {site.frame for site in sites}
         found.sort(key=lambda stack: (stack.frame in known, -stack.size_bytes))
         text = "\n".join(f"native code: {' < '.join(stack.functions)}" for stack in found[:SHOWN])
@@ -94,6 +108,17 @@ class NativeStacks:
             return []
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _losing_line(self, per_round: float) -> Frame | None:
+        """Run a few rounds; return the line of tested code that adds to the C heap what is lost, if one alone does."""
+        counted = Counts(lambda: (self._heap.read()[HEAP],))
+        try:
+            company = Company(may_begin=False)
+            changed = LineWatch(self._owners, counted, company, cost=COUNTING_COST).watch(self._rounds.repeat)
+        except Stopped:
+            return None
+        adding = [each.frame for each in changed if abs(each.change / LINE_ROUNDS - per_round) <= MARGIN * per_round]
+        return adding[0] if len(adding) == 1 else None
 
     def _stack(self, record: Any, runs: int) -> NativeStack | None:
         if record.n_allocations < runs:  # a table that grew now and then, or a cache that was filled
