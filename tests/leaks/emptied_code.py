@@ -30,10 +30,10 @@ for removal in (
     "X[:] = []",
     "X[:] = [each for each in X if each > 1]",
     "heapq.heappop(X)",
-    "X = X[1:]",
-    "X = [each for each in X if each > 1]",
-    "X = []",
-    "old, X = X, []",
+    "if IS_DUE: X = X[1:]",
+    "if IS_DUE: X = [each for each in X if each > 1]",
+    "if IS_DUE: X = []",
+    "if IS_DUE: old, X = X, []",
     "atexit.unregister(X.remove)",
     "alias = X; alias.pop()",
     "list.pop(X)",
@@ -48,6 +48,7 @@ for removal in (
         f"""
         import atexit, heapq
         X = [1]
+        IS_DUE = False
         def helper(given): given.pop(){"  # here" if "helper" in removal else ""}
         def that(): return X
         def run():

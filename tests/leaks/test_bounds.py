@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import gc
 import importlib.util
 import itertools
 import linecache
@@ -21,8 +20,8 @@ from typing import Any, Final
 import pytest
 from tests.leaks import emptied_code, guarded_code, unbounded_code
 
-from quiesce.leaks.explaining.bound_names import names_of
-from quiesce.leaks.explaining.bounds import Bound, BoundKind, BoundReader, codes_that_run
+from quiesce.leaks.explaining.bounds import Bound, BoundKind, bounds_of
+from quiesce.leaks.explaining.ran_code import CallWatch
 
 HERE: Final = "# here"
 NONE, MEMO, REMOVES, EXPIRES, GUARDED, DECLARED = BoundKind
@@ -55,11 +54,7 @@ def module_of(tmp_path: Path) -> Iterator[Callable[[str], types.ModuleType]]:
 def test_the_bound_is_read(name: str, module_of: Callable[[str], types.ModuleType]) -> None:
     kind, most, source = CASES[name]
     module = module_of(source)
-    ran = codes_that_run(module.run)
-    assert ran is not None
-    reader = BoundReader(ran)
-    reader._bounds(module.X, *names_of([module.X]))  # which would hide no error
-    bound = reader.bound_of(module.X)
+    (bound,) = bounds_of([module.X], module.run)
     assert (bound.kind, bound.most) == (kind, most), bound
     lines = [at for at, line in enumerate(textwrap.dedent(source).splitlines(), 1) if line.endswith(HERE)]
     if lines:
@@ -72,7 +67,8 @@ def _bound(run: Callable[[], object], container: object) -> Bound:
     def run_round() -> None:
         run()
 
-    return BoundReader(codes_that_run(run_round)).bound_of(container)
+    (bound,) = bounds_of([container], run_round)
+    return bound
 
 
 def test_a_queue_in_the_standard_library_is_bounded_by_its_size() -> None:
@@ -101,7 +97,7 @@ def test_several_containers_are_read_at_once() -> None:
         bounded.put(1)
         kept.append(1)
 
-    first, second = BoundReader(codes_that_run(run)).bounds_of([bounded.queue, kept])
+    first, second = bounds_of([bounded.queue, kept], run)
     assert (first.kind, second.kind) == (DECLARED, NONE)
 
 
@@ -123,9 +119,10 @@ def test_a_number_that_was_passed_is_no_bound() -> None:
         _Guarded.kept.clear()
 
 
-def test_all_functions_count_where_nobody_knows_which_ran() -> None:
-    assert BoundReader([]).bound_of(_Guarded.kept) == Bound()
-    assert BoundReader(None).bound_of(_Guarded.kept).kind in (BoundKind.GUARDED, BoundKind.REMOVES), "tests remove, too"
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_anything_may_remove_where_nobody_sees_what_runs(monkeypatch: pytest.MonkeyPatch, is_seen: bool) -> None:
+    monkeypatch.setattr(CallWatch, "run", lambda *_: is_seen)
+    assert _bound(_Guarded.put, _Guarded.kept).kind is (NONE if is_seen else REMOVES)
 
 
 def test_code_of_other_threads_ran_too() -> None:
@@ -134,18 +131,35 @@ def test_code_of_other_threads_ran_too() -> None:
         thread.start()
         thread.join()
 
-    ran = codes_that_run(run)
-    assert ran is not None
-    assert _Guarded.put.__func__.__code__ in ran  # type: ignore[attr-defined]
+    assert _bound(run, _Guarded.kept).most == 20
     _Guarded.kept.clear()
 
 
-def test_what_runs_next_is_not_noted() -> None:
-    ran = codes_that_run(lambda: None)
+def test_what_runs_next_is_not_shown() -> None:
+    seen: list[str] = []
+    assert CallWatch(lambda frame: seen.append(frame.f_code.co_name)).run(_nothing)
     _Guarded.put()
-    assert ran is not None
-    assert _Guarded.put.__func__.__code__ not in ran  # type: ignore[attr-defined]
+    assert seen.count("_nothing") == 1
+    assert "put" not in seen
     _Guarded.kept.clear()
+
+
+def _nothing() -> None:
+    pass
+
+
+def test_a_generator_is_shown_when_it_ends() -> None:
+    seen: list[str] = []
+
+    def numbers() -> Iterator[int]:
+        yield 1
+        yield 2
+
+    def run() -> None:
+        list(numbers())
+
+    assert CallWatch(lambda frame: seen.append(frame.f_code.co_name)).run(run)
+    assert seen.count("numbers") == 1
 
 
 def test_a_round_that_fails_leaves_no_profiler_behind() -> None:
@@ -154,9 +168,42 @@ def test_a_round_that_fails_leaves_no_profiler_behind() -> None:
 
     for _ in range(2):
         with pytest.raises(KeyError):
-            codes_that_run(fail)
+            bounds_of([], fail)
     assert sys.getprofile() is None
-    assert codes_that_run(lambda: None) is not None
+    assert CallWatch(_ignore).run(_nothing)
+
+
+def _ignore(_: types.FrameType) -> None:
+    pass
+
+
+def test_an_error_of_the_reading_is_raised_after_the_round() -> None:
+    ended: list[str] = []
+
+    def show(_: types.FrameType) -> None:
+        raise AttributeError
+
+    def run() -> None:
+        _nothing()
+        ended.append("the round")
+
+    with pytest.raises(AttributeError):
+        CallWatch(show).run(run)
+    assert ended == ["the round"]
+
+
+def test_code_as_deep_as_it_can_be_is_not_disturbed() -> None:
+    def deeper(depth: int) -> int:
+        try:
+            return deeper(depth + 1)
+        except RecursionError:
+            return depth
+
+    def show(frame: types.FrameType) -> None:
+        if frame.f_code.co_name == "deeper":
+            raise RecursionError
+
+    assert CallWatch(show).run(lambda: None if deeper(0) > 10 else pytest.fail("disturbed"))
 
 
 def test_a_profiler_of_the_program_stays() -> None:
@@ -167,14 +214,14 @@ def test_a_profiler_of_the_program_stays() -> None:
 
     sys.setprofile(profiler)
     try:
-        ran = codes_that_run(_Guarded.put)
+        is_seen = CallWatch(_ignore).run(_Guarded.put)
         after = sys.getprofile()
     finally:
         sys.setprofile(None)
         _Guarded.kept.clear()
     assert after is profiler
     assert "put" in seen
-    assert (ran is None) == (sys.version_info < (3, 12))
+    assert is_seen == (sys.version_info >= (3, 12))
 
 
 class _Odd:
@@ -240,10 +287,12 @@ _ODD: Final[dict[str, Callable[[], object]]] = {
 def test_odd_objects_have_no_bound_and_are_not_asked(name: str) -> None:
     odd = _ODD[name]()
     named = {"odd": odd}
-    reader = BoundReader([])
+
+    def run(given: object) -> object:
+        return odd, given, vars(sys.modules[__name__]).get("odd")
+
     for each in (odd, [odd], named):
-        assert reader.bound_of(each) == Bound()
-        assert list(reader._bounds(each, *names_of([each]))) == []  # which nobody asks here whether it failed
+        assert _bound(lambda each=each: run(each), each) == Bound()  # type: ignore[misc]
 
 
 def test_no_property_is_asked() -> None:
@@ -271,31 +320,3 @@ def test_code_without_a_source_is_read_by_its_names() -> None:
         assert _bound(module["fill"], module["OTHER"]) == Bound()
     finally:
         del sys.modules["made"]
-
-
-def test_frozen_functions_are_found_by_their_module(module_of: Callable[[str], types.ModuleType]) -> None:
-    module = module_of("def run():\n    X.append(1)\n    X.pop()\n")
-    gc.freeze()
-    try:
-        module.__dict__["X"] = []
-        ran = codes_that_run(module.run)
-        assert ran is not None
-        assert any(code is module.run.__code__ for code in ran)
-        assert BoundReader(ran)._code.called("run")
-    finally:
-        gc.unfreeze()
-
-
-MANY: Final = 50_000
-
-
-def test_a_bound_is_read_in_a_process_with_many_functions(module_of: Callable[[str], types.ModuleType]) -> None:
-    """The functions that did not run are not read: what is read is the same with 50,000 more."""
-    module = module_of(CASES["the capacity of an instance"][2])
-    many = [types.FunctionType(module.run.__code__.replace(co_name=f"f{at}"), {}) for at in range(MANY)]
-    ran = codes_that_run(module.run)
-    assert ran is not None
-    reader = BoundReader(ran)
-    assert reader.bound_of(module.X).most == 77
-    assert len(many) == MANY
-    assert len(reader._code._functions) <= len(ran) + 1

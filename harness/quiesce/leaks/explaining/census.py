@@ -10,11 +10,10 @@ import functools
 import gc
 from collections import deque
 from collections.abc import Callable
-from types import CodeType
 from typing import Any, Final
 
 from quiesce.leaks.evidence import Holds, Keeper
-from quiesce.leaks.explaining.bounds import Bound, BoundKind, BoundReader, codes_that_run
+from quiesce.leaks.explaining.bounds import Bound, BoundKind, bounds_of
 from quiesce.leaks.explaining.paths import Paths, Roots
 from quiesce.leaks.meters.contents import Sizes, containers, is_bounded, size_of, sizes, unit_of
 from quiesce.leaks.owners import RUNNER, Owners
@@ -34,15 +33,13 @@ class Census:
     def __init__(self, owners: Owners, roots: Roots) -> None:
         self._paths = Paths(owners, roots)
         self._before: Sizes = {}
-        self._ran: frozenset[CodeType] | None = None
 
-    def begin(self, run_round: Callable[[], None]) -> None:
-        """Run one round to see which code runs, and count."""
-        self._ran = codes_that_run(run_round)
+    def begin(self) -> None:
+        """Count what there is."""
         self._before = sizes(containers(gc.get_objects()))
 
-    def keepers(self, runs: int) -> list[Keeper]:
-        """Return what has grown since, so many runs ago."""
+    def keepers(self, runs: int, run_round: Callable[[], None]) -> list[Keeper]:
+        """Return what has grown since, so many runs ago. If anything has, one round more is run to read its code."""
         found = containers(gc.get_objects())
         now = sizes(found)
         gained = {key: now[key] - before for key, before in self._before.items() if now.get(key, 0) > before}
@@ -58,7 +55,7 @@ class Census:
                 named.append((each, way.text))
             elif is_bounded(each):
                 named.append((each, "a deque(maxlen=…)"))
-        bounds = BoundReader(self._ran).bounds_of([each for each, _ in named])
+        bounds = bounds_of([each for each, _ in named], run_round) if named else []
         return [
             _keeper(each, name, chosen[id(each)] / runs, bound)
             for (each, name), bound in zip(named, bounds, strict=True)

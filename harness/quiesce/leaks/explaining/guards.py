@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from quiesce.leaks.explaining.bound_names import UNKNOWN
-from quiesce.leaks.explaining.ran_code import RanFunction, parts
+from quiesce.leaks.explaining.ran_code import parts
 from quiesce.leaks.explaining.seen_names import SeenNames, last_name
 from quiesce.leaks.explaining.shapes import (
     asks_whether_there,
@@ -111,16 +111,12 @@ class _Insertion:
 
 
 class Guards:
-    """Reads one function. ``lengths`` are the methods that return the length of the container."""
+    """Reads one function: the bounds ``found``, and those ``counted`` that hold if nothing resets their counter."""
 
-    def __init__(
-        self, names: SeenNames, lengths: Mapping[str, Sequence[RanFunction]], *, reads_clock: bool, drops: Iterable[str]
-    ) -> None:
+    def __init__(self, names: SeenNames) -> None:
         self.found: list[Bound] = []
+        self.counted: list[tuple[str, Bound]] = []
         self._names = names
-        self._lengths = lengths
-        self._removal = BoundKind.EXPIRES if reads_clock else BoundKind.REMOVES
-        self._drops = frozenset(drops)
         self._length_names: set[str] = set()
         self._length_names = {
             target.id
@@ -135,7 +131,7 @@ class Guards:
         self._put: list[tuple[int, ast.AST]] = []
         self._taken: list[tuple[ast.AST, ast.AST | None, tuple[_Condition, ...]]] = []
         self._compared: list[tuple[type[ast.cmpop], int | None, int, bool]] = []
-        self._block(names.statements, ())
+        self._block(names.function.statements, ())
         self._add_lengths()
         for insertion in self._insertions:
             self._add_conditions(insertion)
@@ -143,7 +139,7 @@ class Guards:
         for node, taken, conditions in self._taken:
             self._add_conditions_of_removal(conditions)
             is_put_again = taken is not None and put.get(ast.unparse(taken), 0) > getattr(node, "lineno", 0)
-            self._add(BoundKind.MEMO if is_put_again else self._removal, node)
+            self._add(BoundKind.MEMO if is_put_again else BoundKind.REMOVES, node)
 
     def _add(self, kind: BoundKind, node: ast.AST | int, most: int | None = None) -> None:
         line = node if isinstance(node, int) else getattr(node, "lineno", self._names.function.code.co_firstlineno)
@@ -264,16 +260,13 @@ class Guards:
             return self._is_length(node.left) or self._is_length(node.right)
         if isinstance(node, ast.Name):
             return node.id in self._length_names
-        if isinstance(node, ast.Attribute):
-            return names.is_one_of(node, self._lengths)
         if not isinstance(node, ast.Call):
-            return False
+            return names.is_one_of(node, names.target.measuring)
         if is_length(node):
-            asked = node.args[0]
-            return names.is_container(asked) or ("__len__" in self._lengths and names.is_holder(asked))
+            return names.is_sized(node.args[0])
         if isinstance(node.func, ast.Attribute) and node.func.attr == "__len__":
             return names.is_container(node.func.value)
-        return names.is_one_of(node.func, self._lengths)
+        return names.is_one_of(node.func, names.target.measuring)
 
     def _note_asked(self, container: ast.AST, node: ast.AST) -> None:
         if self._names.is_container(container):
@@ -291,7 +284,7 @@ class Guards:
                 self._insert(node, node.args, conditions)
         elif first is not None and self._names.is_container(first):
             if name in REMOVED_BY or (name in REMOVALS and self._is_class(node.func)):
-                self._add(self._removal, node)
+                self._add(BoundKind.REMOVES, node)
             elif name in INSERTED_BY or (name in INSERTIONS and self._is_class(node.func)):
                 self._insert(node, node.args, conditions)
 
@@ -309,7 +302,7 @@ class Guards:
         return issubclass(type(value), type)
 
     def _delete(self, target: ast.expr, conditions: tuple[_Condition, ...]) -> None:
-        if not isinstance(target, ast.Subscript) or self._names.depth(target.value) is None:
+        if not isinstance(target, ast.Subscript) or not self._names.is_within(target.value):
             return
         if isinstance(target.slice, ast.Slice) and (number := self._left_by(target.slice)) is not None:
             self._add(BoundKind.GUARDED, target, number)
@@ -343,14 +336,8 @@ class Guards:
                 self._delete(target, conditions)
             else:
                 self._replace(target, value, conditions)
-        elif names.is_container(target) and (isinstance(target, ast.Attribute) or self._is_root(target)):
+        elif names.is_container(target) and not names.is_new(target):
             self._replace(target, value, conditions)
-
-    def _is_root(self, target: ast.expr) -> bool:
-        return isinstance(target, ast.Name) and target.id in self._names.roots and not self._is_argument(target.id)
-
-    def _is_argument(self, name: str) -> bool:
-        return name in self._names.function.code.co_varnames
 
     def _replace(self, target: ast.expr, value: ast.expr, conditions: tuple[_Condition, ...]) -> None:
         """Note what is put in the place of the container, or of all of its entries."""
@@ -361,11 +348,10 @@ class Guards:
                 return
         is_chosen = any(isinstance(each, ast.comprehension) and each.ifs for each in ast.walk(value))
         has_it = any(self._names.is_container(each) for each in ast.walk(value))
-        is_made = self._names.function.code.co_name in ("__init__", "__new__", "__post_init__", "__set_name__")
         is_first = any(asks_whether_there(test) for test, _ in conditions)
         is_sliced = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice)
-        if is_chosen or is_sliced or not (has_it or is_made or is_first):
-            self._add(self._removal, target)
+        if is_chosen or is_sliced or not (has_it or is_first):
+            self._add(BoundKind.REMOVES, target)
 
     def _augment(self, node: ast.AugAssign, conditions: tuple[_Condition, ...]) -> None:
         if isinstance(node.target, ast.Subscript):
@@ -374,7 +360,7 @@ class Guards:
                 self._insertions.append(_Insertion(node.lineno, conditions))
         elif self._names.is_container(node.target):
             if isinstance(node.op, ast.Sub | ast.BitAnd | ast.BitXor):
-                self._add(self._removal, node)
+                self._add(BoundKind.REMOVES, node)
             else:
                 self._insertions.append(_Insertion(node.lineno, conditions))
 
@@ -395,12 +381,16 @@ class Guards:
                 for counted, operator, limit in ((left, kind, right), (right, _FLIPPED.get(kind, kind), left)):
                     other = counted.args[0] if isinstance(counted, ast.Call) and is_length(counted) else None
                     rises = self._is_filled(other) if other is not None else self._step_of(counted) > 0
+                    found = len(self.found)
                     if operator in (ast.Lt, ast.LtE, ast.Eq) and rises:
                         number = self._names.number(limit)
                         more = 1 if operator is ast.LtE and number is not None else 0
                         self._add(BoundKind.GUARDED, test, None if number is None else number + more)
                     elif operator in (ast.Gt, ast.GtE) and self._step_of(counted) < 0:
                         self._add(BoundKind.GUARDED, test)
+                    if other is None:
+                        self.counted += [(last_name(counted), bound) for bound in self.found[found:]]
+                        del self.found[found:]
 
     def _add_conditions_of_removal(self, conditions: tuple[_Condition, ...]) -> None:
         """Note the bound of another container, with which this one is emptied."""
@@ -429,7 +419,7 @@ class Guards:
 
     def _step_of(self, counter: ast.AST) -> int:
         """Return 1 for what only rises in this function, -1 for what only falls, and 0 for everything else."""
-        if isinstance(counter, ast.Constant) or last_name(counter) in self._drops:
+        if isinstance(counter, ast.Constant):
             return 0
         if is_next(self._names.assigned(counter)):
             return 1

@@ -14,7 +14,7 @@ import threading
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -75,6 +75,17 @@ def attributes_of(owner: Any) -> Any:
         return None
 
 
+def mro_of(kind: type) -> tuple[type, ...]:
+    """Return the classes of which a class has methods, without asking its metaclass."""
+    return type.__dict__["__mro__"].__get__(kind) or ()
+
+
+def shown_by(kind: type) -> Mapping[str, Any]:
+    """Return what a class itself defines, without asking its metaclass."""
+    shown: Mapping[str, Any] = type.__dict__["__dict__"].__get__(kind)
+    return shown
+
+
 def _variable_of(function: types.FunctionType, values: Any, held: Any) -> str:
     """Return which variable of a function's closure, or which default of an argument, one of these values is."""
     code = function.__code__
@@ -107,14 +118,15 @@ def _attribute_of(holder: Any, held: Any) -> str:
         for name, value in list(attributes.items()):
             if value is held:
                 return f".{name}"
-    return next((f".{name}" for name, value in _slots_of(holder) if value is held), "")
+    return next((f".{name}" for name, value in slots_of(holder) if value is held), "")
 
 
-def _slots_of(holder: Any) -> Iterator[tuple[str, Any]]:
+def slots_of(holder: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the slots of an object that hold something, with their names; of an error also what it is linked to."""
     if isinstance(holder, BaseException):
         yield from ((name, getattr(holder, name)) for name in _ERROR_LINKS)
-    for base in type(holder).__mro__:
-        for name, slot in list(vars(base).items()):
+    for base in mro_of(type(holder)):
+        for name, slot in list(shown_by(base).items()):
             if type(slot) is types.MemberDescriptorType:
                 try:
                     yield name, slot.__get__(holder)

@@ -46,7 +46,6 @@ class Windows:
         self._census = census
         self._other_threads = OtherThreads()
         self._counted_at = self._start = 0
-        self._uncounted_runs = 0
         self._keepers: Sequence[Keeper] | None = None
         self.rests_from = 0
         self.ended = 0
@@ -59,7 +58,7 @@ class Windows:
         """From now on look at these only, closely."""
         self._old.release()
         collect_garbage()
-        self._census.begin(self._rounds.repeat)
+        self._census.begin()
         self._counted_at = self._rounds.count
         collect_garbage()
         caches = BoundedCaches()
@@ -69,7 +68,10 @@ class Windows:
         self._other_threads.remember()
         self._readings.paces = {}
         self._rehearse(caches)
-        self._keepers, self._looked_at, self._uncounted_runs = None, 0, 0
+        self._readings.take_behind(0)
+        with self._readings.uncounted():
+            pass
+        self._keepers, self._looked_at = None, 0
         self._start = self.ended = self._rounds.count
         self._readings.start_over()
         return caches
@@ -80,16 +82,15 @@ class Windows:
         Behind a run that :mod:`sys.monitoring` has watched, CPython keeps something for each function that runs.
         """
         for _ in range(2):
+            caches.empty_the_librarys()
             self._pull(1)
             self._window_is_over(caches)
-        self._readings.take_behind(0)
-        with self._readings.uncounted():
-            pass
+            self._readings.now()
 
     @property
     def count(self) -> int:
         """How many runs there were since."""
-        return self._rounds.count - self._start - self._uncounted_runs
+        return self._rounds.count - self._start
 
     def run(self, caches: BoundedCaches) -> list[Quantity]:
         """Run windows and levers; return what grows. Raises :class:`Stopped` where nothing can be said."""
@@ -165,17 +166,17 @@ class Windows:
         return decide(paces, self._keepers, self.count, least=least, beside_threads=beside_threads)
 
     def _look(self, caches: BoundedCaches) -> None:
-        """Find out what keeps the growth since the census, which was a run earlier.
+        """Find out what keeps the growth since the census; the rounds that this takes are none of those counted.
 
-        That reads source, whose lines :mod:`linecache` keeps until the next run: they would seem to be given back then.
-        Cycles that each run makes anew are left out of collections behind a look, so one run replaces them uncounted.
+        Cycles that each run makes anew are left out of collections behind a look, until the next run replaces them.
         """
-        self._looked_at = self.count
-        with self._old.shown():
-            self._keepers = self._census.keepers(self._rounds.count - self._counted_at)
+        self._looked_at, before = self.count, self._rounds.count
         caches.empty_the_librarys()
-        self._rounds.repeat()
-        self._uncounted_runs += 1
+        with self._old.shown():
+            self._keepers = self._census.keepers(before - self._counted_at, self._rounds.repeat)
+            collect_garbage()
+        self._rehearse(caches)
+        self._start += self._rounds.count - before
 
     def _pace(self, quantity: Quantity, *, beside_threads: bool) -> Pace:
         values = self._readings.values(quantity)
