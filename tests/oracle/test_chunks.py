@@ -101,7 +101,31 @@ repeat 3:
     free a[i]
 b = allocate 20MiB managed
 """
+ALL_AGAIN = """\
+a = allocate 64MiB
+free a
+b = allocate 64MiB
+"""
+LIMIT_AGAIN = """\
+p = create pool limit=16MiB
+a = allocate 16MiB pool=p
+free a
+trim pool=p
+b = allocate 8MiB pool=p
+c = allocate 8MiB pool=p
+free b
+free c
+d = allocate 16MiB pool=p
+"""
 FOUND = {
+    "LosesEightBytes": ("request_fits_but_out_of_memory", "memory, capacity, backing-ledger", ALL_AGAIN),
+    "ArenaShrinks": ("request_fits_but_out_of_memory", "memory, capacity", ALL_AGAIN),
+    "KeepsOneChunk": ("request_fits_but_out_of_memory", "memory, pool, pools, pool-limit, capacity", LIMIT_AGAIN),
+    "LimitCountsWhatIsGone": (
+        "request_fits_but_out_of_memory",
+        "memory, pool, pools, pool-limit, capacity",
+        LIMIT_AGAIN,
+    ),
     "TakesTwoSlabs": ("request_fits_but_out_of_memory", "memory, capacity, backing-ledger", NEARLY_FULL),
     "TakesAPageMore": ("request_fits_but_out_of_memory", "memory, capacity, backing-ledger", LARGE),
     "NeverBelowHalfAChunk": ("request_fits_but_out_of_memory", "memory, capacity, backing-ledger", ONE_MORE),
@@ -146,6 +170,13 @@ def test_what_another_new_pool_took_is_told() -> None:
     assert finding.expected == (
         "allocated: another new pool took 16,777,216 bytes (16 MiB), "
         "and 16,777,216 bytes (16 MiB) of the 67,108,864 bytes (64 MiB) as given in open are certainly free"
+    )
+
+
+def test_a_request_that_was_served_before_is_told() -> None:
+    (finding,) = findings(BY_NAME["LosesEightBytes"].backend, "LosesEightBytes")
+    assert finding.expected == (
+        "allocated: the same request was served when nothing was held, and 67,108,864 bytes (64 MiB) are certainly free"
     )
 
 

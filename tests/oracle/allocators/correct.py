@@ -11,6 +11,7 @@ from .arenas import Buddy, Bump, Coarse, Slab
 from .bench import BOTH, CLAIM, Traits, Trial
 from .caching import BestFit, Direct, Exact, HugePages, Polling, PowersOfTwo
 from .heap import Placement
+from .hoarding import Arena
 from .lifetimes import SharesADevice, StaysForItsBlocks
 from .slabs import Chunks, CountedSlabs
 from .unusual import (
@@ -186,6 +187,15 @@ CORRECT: Final[tuple[Trial, ...]] = (
         Traits(zero="unique"),
         promises=frozenset({Promise.RECLAIMS_BEFORE_OOM, Promise.TRACKS_USES}),
         gauges=_EVERY,
+    ),
+    Trial("one arena", Arena, promises=_TRACKED - {Promise.TRIMS_TO_ZERO}, gauges=_EVERY, chunk_bytes=0),
+    Trial(
+        "one arena, mute",
+        Arena,
+        promises=_TRACKED - {Promise.TRIMS_TO_ZERO},
+        backing_ledger=False,
+        order_ledger=False,
+        chunk_bytes=8 << 20,
     ),
     Trial("returns in the order of the queue", ReturnsInQueueOrder, promises=_TRACKED, gauges=_EVERY),
     Trial("recycled event names", PowersOfTwo, promises=_TRACKED, gauges=_EVERY, context=RecyclingBench),

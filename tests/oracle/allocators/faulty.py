@@ -13,7 +13,7 @@ from . import faulty_counting as counting
 from . import faulty_ordering as ordering
 from . import faulty_placing as placing
 from . import faulty_returning as returning
-from . import lifetimes
+from . import hoarding, lifetimes
 from .bench import Bench, Trial
 from .correct import CORRECT
 
@@ -154,6 +154,10 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("exact sizes from the top down", chunks.TakesAPageMore, "larger than declared", FITS),
     _policy("counted slabs", chunks.TakesTwoSlabs, "larger than declared", FITS),
     _policy("coarse chunks, declared by the smallest", chunks.NeverBelowHalfAChunk, "larger than declared", FITS),
+    _policy("one arena", hoarding.LosesEightBytes, "lost block", FITS),
+    _policy("one arena, mute", hoarding.ArenaShrinks, "lost block", FITS),
+    _policy("chunks of 8 MiB", hoarding.KeepsOneChunk, "missing retry", FITS),
+    _policy("chunks of 8 MiB, untold", hoarding.LimitCountsWhatIsGone, "wrong limit", FITS),
     _bench(
         "slabs that stay for their blocks", lifetimes.StaysForEver, "memory not released", POOLS, TRIM, hostile=True
     ),

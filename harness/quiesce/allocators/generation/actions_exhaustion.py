@@ -9,6 +9,7 @@ from typing import Final
 
 from quiesce.allocators.generation.actions_memory import (
     ALIGNMENTS,
+    POOLS_MAX,
     UNIT_BYTES,
     allocate,
     allocate_block,
@@ -38,6 +39,9 @@ _PARTS_OF_ALL: Final = (2, 3, 4, 1)
 _IN_FLIGHT: Final = (1, 4, 6)
 _ASKS_MANAGED: Final = 192
 _CHURNS_MAX: Final = 6
+_WHOLE_LESS_BITS: Final = 24
+_FILLINGS: Final = (24, 8, 64, 2)
+_LIMIT_PARTS: Final = (1, 2, 4, 3)
 _UNLIMITED_BYTES: Final = 16 << 20
 """What counts as everything where no capacity is honoured."""
 
@@ -96,6 +100,44 @@ def churn(writer: Writer, a: int, b: int, c: int) -> None:
         free_block(writer, allocate_block(writer, now, stream, pool=pool))
         if c & 128 and writer.can(Capability.POOL):
             writer.write(ops.Trim(pool=pool))
+
+
+def ask_again(writer: Writer, a: int, b: int, c: int) -> None:
+    """Ask a pool that has nothing for nearly all there is, fill it with small blocks, free them, and ask for the same.
+
+    What was served once is served again then: neither a byte next to each block nor a chunk in reserve is missed. How
+    much less than all an allocator can serve is its own affair, so several sizes are asked for.
+    """
+    pool = _pool_with_nothing(writer, c)
+    stream = writer.stream(0)
+    whole = whole_bytes(writer, MemoryKind.DEVICE, pool)
+    sizes = [whole, *(whole - (1 << bits) for bits in range(a & 3, _WHOLE_LESS_BITS, 4) if 1 << bits < whole)]
+    for size in sizes:
+        free_block(writer, allocate_block(writer, size, stream, pool=pool))
+        if writer.can(Capability.POOL):
+            writer.write(ops.Trim(pool=pool))
+    blocks = [allocate_block(writer, writer.size(b + turn), stream, pool=pool) for turn in range(_FILLINGS[c >> 2 & 3])]
+    for block in (blocks, blocks[::-1], [*blocks[::2], *blocks[1::2]], blocks)[c >> 4 & 3]:
+        free_block(writer, block)
+    settle_unseen(writer)
+    for size in sizes:
+        free_block(writer, allocate_block(writer, size, stream, pool=pool))
+
+
+def _pool_with_nothing(writer: Writer, byte: int) -> Slot | None:
+    """Free everything, trim all pools, and return one that holds nothing: a new one where there is room for it."""
+    for block in list(writer.state.blocks.values()):
+        free_block(writer, block)
+    if writer.can(Capability.POOL):
+        settle_unseen(writer)
+        for pool in (None, *writer.state.pools):
+            writer.write(ops.Trim(pool=pool))
+    if byte & 1 and writer.can(Capability.POOLS) and len(writer.state.pools) < POOLS_MAX:
+        limited = byte & 2 and writer.can(Capability.POOL_LIMIT)
+        limit = writer.state.profile.capacity_bytes // _LIMIT_PARTS[byte >> 6] if limited else None
+        writer.write(ops.CreatePool(new := writer.fresh("p"), limit))
+        return new
+    return pool_slot(writer, byte)
 
 
 def _user(writer: Writer, stream: Stream, byte: int) -> Stream:

@@ -1,7 +1,7 @@
 """Bytes become a sequence. Any bytes decode, and those of a sequence that is legal for its mode and its backend.
 
-Some sequences begin with an opening: many blocks of one size, blocks of all sizes, several chunks, a pool of one block.
-Bytes of a seed make sequences without Hypothesis, for campaigns of a million operations.
+Some sequences begin with an opening: many blocks of one size, blocks of all sizes, several chunks, a pool of one block,
+or nearly all there is. Bytes of a seed make sequences without Hypothesis, for campaigns of a million operations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from quiesce.allocators.generation.actions_exhaustion import whole_bytes
+from quiesce.allocators.generation.actions_exhaustion import ask_again, whole_bytes
 from quiesce.allocators.generation.actions_memory import allocate_block, free_block, settle_unseen
 from quiesce.allocators.generation.sequence import GeneratedSequence, Loop
 from quiesce.allocators.generation.things import Block
@@ -126,7 +126,7 @@ def _trim(writer: Writer, pool: Slot | None = None) -> None:
         writer.write(ops.Trim(pool=pool))
 
 
-OPENINGS: Final[tuple[Opening, ...]] = (climb, fill_counters, fill_chunks, reach_limits)
+OPENINGS: Final[tuple[Opening, ...]] = (climb, fill_counters, fill_chunks, reach_limits, ask_again)
 
 
 def end_in_flight(writer: Writer) -> None:

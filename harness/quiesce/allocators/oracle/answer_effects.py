@@ -14,7 +14,7 @@ from quiesce.allocators.oracle.clocks import StreamState, merge
 from quiesce.allocators.oracle.facts import RUNTIME, EventState, Facts
 from quiesce.allocators.oracle.failures import ArmedFailure
 from quiesce.model import operations as ops
-from quiesce.model.operations import Operation, Slot
+from quiesce.model.operations import MemoryKind, Operation, Slot
 from quiesce.model.outcomes import NOT_READY, Allocated, Done, Outcome, Rejected
 
 DOUBTED_WHERE_THEY_FAIL: Final = (
@@ -49,8 +49,14 @@ def enter(facts: Facts, operation: Operation, change: Change) -> None:
 def _allocate(facts: Facts, operation: ops.Allocate, change: Change) -> None:
     if isinstance(change.outcome, Allocated):
         reuse.allocate(facts, operation, change.outcome, change)
-        if change.is_first_of_pool:
-            facts.chunks.first_requests.learn(operation, change, facts.memory)
+        facts.chunks.from_nothing.learn(operation, change, facts.memory, _whole_bytes(facts, operation))
+
+
+def _whole_bytes(facts: Facts, operation: ops.Allocate) -> int:
+    """Return the most that the pool of a request may hold."""
+    profile, limit = facts.profile, facts.pools.get(operation.pool or "")
+    whole = profile.pinned_capacity_bytes if operation.kind is MemoryKind.PINNED else profile.capacity_bytes
+    return whole if limit is None else min(whole, limit)
 
 
 def _stage(facts: Facts, operation: ops.Stage, change: Change) -> None:
@@ -70,7 +76,7 @@ def _launch(facts: Facts, operation: ops.Launch, change: Change) -> None:
 
 def _create_pool(facts: Facts, operation: ops.CreatePool, change: Change) -> None:
     facts.pools[operation.slot], facts.pool_devices[operation.slot] = operation.limit_bytes, facts.device
-    facts.chunks.first_requests.forget(operation.slot)
+    facts.chunks.from_nothing.forget(operation.slot)
 
 
 def _inject(facts: Facts, operation: ops.InjectFailure, change: Change) -> None:

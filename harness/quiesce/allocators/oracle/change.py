@@ -86,7 +86,7 @@ class Change:
     instead_of_error: str = ""
     """What a request did instead of failing at once, although a call below certainly failed with a foreign error."""
     is_first_of_pool: bool = False
-    """Whether it is the first request of a pool that was made."""
+    """Whether it is the first request of its pool, or of the default ones."""
     early: StreamState | None = None
     """A stalled stream that certainly holds back what was just reported complete."""
     certain_completion: bool = False

@@ -12,7 +12,7 @@ from quiesce.allocators.oracle.change import Evidence
 from quiesce.allocators.oracle.clocks import Clock, HappensBefore, StreamState
 from quiesce.allocators.oracle.failures import ArmedFailure
 from quiesce.allocators.oracle.memory import MemoryModel
-from quiesce.allocators.oracle.promised import FirstRequests, IntactBlocks
+from quiesce.allocators.oracle.promised import FromNothing, IntactBlocks
 from quiesce.model import operations as ops
 from quiesce.model.backend import Capability, Description, DeviceProfile, Promise
 from quiesce.model.gauges import Gauge, Source
@@ -146,7 +146,7 @@ class ChunkSizes:
     first: dict[tuple[Slot | None, MemoryKind, int, int], tuple[int, int]] = field(default_factory=dict)
     """By pool, kind, class and alignment: the first backing request with nothing held, and for what size."""
     smallest_bytes: dict[tuple[Slot | None, MemoryKind], int] = field(default_factory=dict)
-    first_requests: FirstRequests = field(default_factory=FirstRequests)
+    from_nothing: FromNothing = field(default_factory=FromNothing)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ Every bound errs on the allocator's side: what is not known to be free counts as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from quiesce.allocators.oracle.blocks import BlockState
@@ -38,6 +38,25 @@ def worst_footprint(model: Model, kind: MemoryKind, size_bytes: int, alignment_b
     if exact and size_bytes > LARGE_REQUEST_BYTES:
         return rounded
     return _scale(model, rounded) + model.description.chunk_bytes
+
+
+def known_footprint(model: Model, request: ops.Allocate) -> int | None:
+    """Return the most that a request takes as it was served before, when its pool held nothing; None: it was not.
+
+    A pool that grows takes its next chunk in addition, unless it promises to start over and can give back all it has.
+    """
+    taken = model.chunks.from_nothing.of_pool(request)
+    if taken is None:
+        return None
+    starts_over = model.promises(Promise.GROWTH_RESETS) and _holds_nothing_that_stays(model, request)
+    return taken if starts_over else taken + model.description.chunk_bytes
+
+
+def _holds_nothing_that_stays(model: Model, request: ops.Allocate) -> bool:
+    """Whether all that the pool of a request holds can be given back, as far as that is known."""
+    must_stay = _must_stay(model)
+    of_pool = (each for each in model.memory.backing if each[2].pool in (request.pool, SOME_POOL) or each[2].is_shared)
+    return not any(held.pool == SOME_POOL or must_stay(model, start, end, held) for start, end, held in of_pool)
 
 
 def worst_class(model: Model, size_bytes: int) -> int:
@@ -86,7 +105,7 @@ def _pinned_backing(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[
     if kind is MemoryKind.PINNED and model.staged:
         return None  # a library's own buffers cannot be told from its cache
     shared = model.promises(Promise.SHARES_BACKING)
-    must_stay = _is_owned if model.promises(Promise.WAITS_BEFORE_OOM) else is_in_use
+    must_stay = _must_stay(model)
     kinds = ON_THE_DEVICE if kind in ON_THE_DEVICE else (kind,)
     limited = _limit(model, pool) is not None
     pinned = count = by_pool = 0
@@ -100,6 +119,11 @@ def _pinned_backing(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[
             count += 1
             by_pool += held.size_bytes if limited and _is_of_pool(model, start, end, held, pool) else 0
     return pinned, count, by_pool
+
+
+def _must_stay(model: Model) -> Callable[[Model, int, int, BackingRange], bool]:
+    """Return what says whether a backing range can't go when memory runs out."""
+    return _is_owned if model.promises(Promise.WAITS_BEFORE_OOM) else is_in_use
 
 
 def _is_of_pool(model: Model, start: int, end: int, held: BackingRange, pool: Slot | None) -> bool:

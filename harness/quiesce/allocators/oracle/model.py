@@ -94,7 +94,7 @@ class Model(Facts):
             self._change_at_once(operation, outcome, change)
         elif isinstance(operation, _MAKES_A_BLOCK):  # one that is refused may leave a chunk behind
             self.asked.kinds.add(operation.kind if isinstance(operation, ops.Allocate) else _DEVICE)
-            change.is_first_of_pool = self.chunks.first_requests.is_first(operation)
+            change.is_first_of_pool = self.chunks.from_nothing.is_first(operation)
         if self.captures.any_active and isinstance(operation, _ASKS_A_POOL):
             self._note_asked(change)
         if observations:

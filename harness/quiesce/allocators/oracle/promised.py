@@ -1,7 +1,7 @@
 """What a backend that promises to reuse memory needs no more memory for.
 
-It has each freed block that nothing was put into since for one request that is like it. Another new pool needs no more
-for its first request than a pool needed before.
+It has each freed block that nothing was put into since for one request that is like it. A pool that has nothing, or
+could give back all that it has, needs no more for a request than it took for such a one before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 from quiesce.allocators.oracle.blocks import BlockState
 from quiesce.allocators.oracle.change import Change
 from quiesce.allocators.oracle.clocks import Clock, StreamState
-from quiesce.allocators.oracle.memory import SOME_POOL, MemoryModel
+from quiesce.allocators.oracle.memory import ON_THE_DEVICE, SOME_POOL, BackingRange, MemoryModel
 from quiesce.model import operations as ops
 from quiesce.model.observations import BackingAllocated
 from quiesce.model.operations import MemoryKind, Slot
@@ -82,40 +82,71 @@ class IntactBlocks:
 _Asked: TypeAlias = tuple[MemoryKind, int, int]
 
 
-class FirstRequests:
-    """Which pools were asked before, and how much memory a new pool of their kind took for its first request."""
+class FromNothing:
+    """How much memory served a request of a pool that held nothing, and which pools were asked before."""
 
     def __init__(self) -> None:
-        self._asked_pools: set[Slot] = set()
-        self._taken_bytes: dict[_Asked, int] = {}
+        self._asked_pools: set[Slot | None] = set()
+        self._of_new_pools: dict[_Asked, int] = {}
+        self._of_pool: dict[Slot | None, dict[_Asked, int]] = {}
 
     def forget(self, pool: Slot) -> None:
         """Enter that a pool was made: its name may be that of one that is gone."""
         self._asked_pools.discard(pool)
+        self._of_pool.pop(pool, None)
 
     def is_first(self, operation: ops.Allocate | ops.Stage) -> bool:
-        """Note a request, and say whether it is the first of a pool that was made."""
-        if not isinstance(operation, ops.Allocate) or operation.pool is None or operation.pool in self._asked_pools:
-            return False
-        self._asked_pools.add(operation.pool)
+        """Note a request, and say whether it is the first of its pool."""
+        pool = operation.pool if isinstance(operation, ops.Allocate) else None
+        is_first = pool not in self._asked_pools
+        self._asked_pools.add(pool)
+        return is_first
+
+    def learn(self, operation: ops.Allocate, change: Change, memory: MemoryModel, whole_bytes: int) -> None:
+        """Learn from a request that was served where its pool held nothing before: at most ``whole_bytes`` were taken.
+
+        How many they were shows where one piece of backing memory was taken for it.
+        """
+        if change.made is None or change.armed is not None:
+            return
+        asked, taken = _asked(operation), _taken_for(operation, change, memory)
+        if taken is not None and change.is_first_of_pool and operation.pool is not None:
+            self._of_new_pools[asked] = min(taken, self._of_new_pools.get(asked, taken))
+        if taken is None and change.is_first_of_pool:
+            taken = whole_bytes
+        if taken is not None:
+            of_pool = self._of_pool.setdefault(operation.pool, {})
+            of_pool[asked] = max(taken, of_pool.get(asked, 0))
+
+    def of_new_pools(self, operation: ops.Allocate) -> int | None:
+        """Return how much memory served such a request of another new pool before, or None."""
+        return None if operation.pool is None else self._of_new_pools.get(_asked(operation))
+
+    def of_pool(self, operation: ops.Allocate) -> int | None:
+        """Return how much memory served such a request of the same pool at most when it held nothing, or None."""
+        return self._of_pool.get(operation.pool, {}).get(_asked(operation))
+
+
+def _taken_for(operation: ops.Allocate, change: Change, memory: MemoryModel) -> int | None:
+    """Return the size of the one piece of backing memory that was taken for a request, and that is its pool's only one.
+
+    None where there is another one, which it may have had before, or no such piece.
+    """
+    if change.made is None or len(change.asks) != 1:
+        return None
+    seen, holding = change.asks[0].observation, memory.holding(change.made)
+    if not isinstance(seen, BackingAllocated) or [held.address for held in holding] != [seen.address]:
+        return None
+    is_alone = not any(held is not holding[0] and _may_serve(held, operation) for _, _, held in memory.backing)
+    return seen.size_bytes if is_alone else None
+
+
+def _may_serve(held: BackingRange, operation: ops.Allocate) -> bool:
+    """Whether a backing range may be of the pool that is asked."""
+    if held.pool == SOME_POOL:
         return True
-
-    def learn(self, operation: ops.Allocate, change: Change, memory: MemoryModel) -> None:
-        """Learn from a pool's first request where one piece of backing memory served it, and the pool had no other."""
-        if change.made is None or change.armed is not None or len(change.asks) != 1:
-            return
-        seen = change.asks[0].observation
-        holding = memory.holding(change.made)
-        if not isinstance(seen, BackingAllocated) or [held.address for held in holding] != [seen.address]:
-            return
-        if any(held.pool in (operation.pool, SOME_POOL) and held is not holding[0] for _, _, held in memory.backing):
-            return  # the pool may have had something before
-        asked = _asked(operation)
-        self._taken_bytes[asked] = min(seen.size_bytes, self._taken_bytes.get(asked, seen.size_bytes))
-
-    def taken_bytes(self, operation: ops.Allocate) -> int | None:
-        """Return how much memory served such a request of a new pool before, or None."""
-        return self._taken_bytes.get(_asked(operation))
+    both_on_device = held.kind in ON_THE_DEVICE and operation.kind in ON_THE_DEVICE
+    return held.pool == operation.pool and (both_on_device or held.kind is operation.kind)
 
 
 def _asked(operation: ops.Allocate) -> _Asked:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce.allocators.oracle.change import Change
-from quiesce.allocators.oracle.footprints import certain_room, shared_chunks, worst_footprint
+from quiesce.allocators.oracle.footprints import certain_room, known_footprint, shared_chunks, worst_footprint
 from quiesce.allocators.oracle.model import Model
 from quiesce.allocators.oracle.permits import Permitted
 from quiesce.allocators.oracle.rule import MAKING_BLOCKS, Rule, found
@@ -91,20 +91,7 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
     if operation.kind is MemoryKind.PAGEABLE or not operation.size_bytes:
         return
     need = worst_footprint(model, operation.kind, operation.size_bytes, operation.alignment_bytes or 0)
-    room = certain_room(model, operation.kind, operation.pool)
-    free = _free_in_words(model, operation.kind, room)
-    taken = model.chunks.first_requests.taken_bytes(operation) if change.is_first_of_pool else None
-    why = ""
-    if need <= room:
-        why = f": it takes at most {bytes_in_words(need)}, and {free} are certainly free"
-    elif taken is not None and taken <= room:
-        why = f": another new pool took {bytes_in_words(taken)}, and {free} are certainly free"
-    elif chunks := shared_chunks(model, operation):
-        chunk = bytes_in_words(max(held.size_bytes for held in chunks))
-        why = (
-            f" in one of {len(chunks):,} chunks of {chunk}, in which there are few blocks of that size and nothing else"
-        )
-    if why:
+    if why := _why_it_fits(model, change, operation, need):
         yield found(f"allocated{why}", "out of memory")
         return
     least = _least_asked(change)
@@ -112,6 +99,29 @@ def request_fits_but_out_of_memory(model: Model, change: Change) -> Iterator[Fin
         expected = f"a request to the backing allocator for at most {bytes_in_words(need)}"
         observed = f"out of memory after requests for at least {bytes_in_words(least)}"
         yield found(f"{expected}, as chunk_bytes and footprint_factor say, before it fails", observed)
+
+
+def _why_it_fits(model: Model, change: Change, operation: ops.Allocate, need_bytes: int) -> str:
+    """Say what shows that a request fits that takes ``need_bytes`` at worst; nothing where it may not fit."""
+    room = certain_room(model, operation.kind, operation.pool)
+    free = f"{_free_in_words(model, operation.kind, room)} are certainly free"
+    taken = model.chunks.from_nothing.of_new_pools(operation) if change.is_first_of_pool else None
+    if need_bytes <= room:
+        return f": it takes at most {bytes_in_words(need_bytes)}, and {free}"
+    if taken is not None and taken <= room:
+        return f": another new pool took {bytes_in_words(taken)}, and {free}"
+    known = known_footprint(model, operation)
+    if known is not None and known <= room:
+        return f": the same request was served when nothing was held, and {free}"
+    least = _least_asked(change)
+    if least and least + (operation.alignment_bytes or 0) <= room:
+        return f": the backing allocator was asked for {bytes_in_words(least)}, and {free}"
+    if chunks := shared_chunks(model, operation):
+        chunk = bytes_in_words(max(held.size_bytes for held in chunks))
+        return (
+            f" in one of {len(chunks):,} chunks of {chunk}, in which there are few blocks of that size and nothing else"
+        )
+    return ""
 
 
 def _least_asked(change: Change) -> int:
