@@ -117,7 +117,23 @@ free b
 free c
 d = allocate 16MiB pool=p
 """
+LEFT_IN_FLIGHT = """\
+s = create stream
+p = create pool
+a = allocate 32MiB on s pool=p
+stall s
+launch on s writes=a
+free a
+destroy pool p
+synchronize device
+b = allocate 64MiB
+"""
 FOUND = {
+    "NeverLooksAgain": (
+        "request_fits_but_out_of_memory",
+        "memory, pool, pools, streams, stall, launch, capacity, backing-ledger",
+        LEFT_IN_FLIGHT,
+    ),
     "LosesEightBytes": ("request_fits_but_out_of_memory", "memory, capacity, backing-ledger", ALL_AGAIN),
     "ArenaShrinks": ("request_fits_but_out_of_memory", "memory, capacity", ALL_AGAIN),
     "KeepsOneChunk": ("request_fits_but_out_of_memory", "memory, pool, pools, pool-limit, capacity", LIMIT_AGAIN),

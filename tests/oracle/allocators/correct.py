@@ -12,7 +12,7 @@ from .bench import BOTH, CLAIM, Traits, Trial
 from .caching import BestFit, Direct, Exact, HugePages, Polling, PowersOfTwo
 from .heap import Placement
 from .hoarding import Arena
-from .lifetimes import SharesADevice, StaysForItsBlocks
+from .lifetimes import LeavesWhatIsBusy, SharesADevice, StaysForItsBlocks
 from .slabs import Chunks, CountedSlabs
 from .unusual import (
     CostBench,
@@ -108,6 +108,15 @@ CORRECT: Final[tuple[Trial, ...]] = (
     Trial("slabs", Slab, Traits(zero="unique"), promises=_IN_PLACE, gauges=_EVERY),
     Trial("chunks of 8 MiB", Chunks, promises=_TRACKED, gauges=_EVERY, chunk_bytes=8 << 20),
     Trial("chunks of 8 MiB, untold", Chunks, promises=_TRACKED, order_ledger=False, chunk_bytes=8 << 20),
+    Trial(
+        "chunks that outlive their pool",
+        Chunks,
+        promises=_TRACKED - {Promise.TRIMS_TO_ZERO},
+        gauges=_EVERY,
+        order_ledger=False,
+        chunk_bytes=8 << 20,
+        context=LeavesWhatIsBusy,
+    ),
     Trial("counted slabs", CountedSlabs, promises=_TRACKED | _IN_PLACE, gauges=_EVERY, chunk_bytes=2 << 20),
     Trial(
         "counted slabs, untold",

@@ -161,6 +161,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _bench(
         "slabs that stay for their blocks", lifetimes.StaysForEver, "memory not released", POOLS, TRIM, hostile=True
     ),
+    _bench("chunks that outlive their pool", lifetimes.NeverLooksAgain, "memory not released", FITS),
     _bench("slabs that share a device", lifetimes.ManagedAsksItself, "missing retry", FITS),
     _policy("counted slabs", ordering.GuardsItsUsesAlone, "race", REUSE, IN_FLIGHT),
     _policy("counted slabs", ordering.OneRecordBetweenRequests, "race", REUSE, IN_FLIGHT),

@@ -100,3 +100,48 @@ class ManagedAsksItself(SharesADevice):
     def relieve(self, kind: MemoryKind) -> None:
         if kind is not MemoryKind.MANAGED:
             super().relieve(kind)
+
+
+class LeavesWhatIsBusy(Bench):
+    """What is in flight when its pool is destroyed goes back at the next trim, or when memory runs out."""
+
+    def __init__(self, trial: Trial, profile: DeviceProfile) -> None:
+        self.left: list[Policy] = []
+        super().__init__(trial, profile)
+
+    def destroy_pool(self, slot: Slot) -> Outcome:
+        policy = self.pools.get(slot)
+        if policy is None or any(block.owner is policy for block in self.blocks.values()):
+            return super().destroy_pool(slot)
+        self.left.append(self.pools.pop(slot))
+        policy.trim()
+        return Done()
+
+    def take(self, operation: ops.Allocate, size: int, align: int, stream: Stream) -> Outcome:
+        try:
+            return super().take(operation, size, align, stream)
+        except NoMemory:
+            self.look()
+            return super().take(operation, size, align, stream)
+
+    def trim(self, kind: MemoryKind, pool: Slot | None) -> Outcome:
+        self.look()
+        return super().trim(kind, pool)
+
+    def look(self) -> None:
+        """Look whether what destroyed pools left is idle by now."""
+        for policy in self.left:
+            policy.trim()
+
+    def close(self) -> Closing:
+        for policy in self.left:
+            policy.release()
+        self.left.clear()
+        return super().close()
+
+
+class NeverLooksAgain(LeavesWhatIsBusy):
+    """What is in flight when its pool is destroyed stays until the context is closed."""
+
+    def look(self) -> None:
+        """Leave it."""

@@ -140,6 +140,26 @@ def _pool_with_nothing(writer: Writer, byte: int) -> Slot | None:
     return pool_slot(writer, byte)
 
 
+def abandon_pool(writer: Writer, a: int, b: int, c: int) -> None:
+    """Destroy a pool with memory in flight, wait for the work, and trim, or ask the default one for all there is."""
+    stream = some_streams(writer, 1, b)[0]
+    if len(writer.state.pools) >= POOLS_MAX:
+        return
+    pool = writer.fresh("p")
+    writer.write(ops.CreatePool(pool))
+    whole = whole_bytes(writer, MemoryKind.DEVICE, pool)
+    size = whole // _PARTS[a & 3] if c & 1 else writer.size(a)
+    blocks = [allocate_block(writer, size, stream, pool=pool) for _ in range(1 + (c >> 1 & 1))]
+    _keep_busy(writer, blocks, stream)
+    for block in blocks:
+        free_block(writer, block)
+    writer.write(ops.DestroyPool(pool))
+    writer.synchronize_device(writer.state.device)
+    if c & 4 and writer.can(Capability.POOL):
+        writer.write(ops.Trim())
+    free_block(writer, allocate_block(writer, whole // _PARTS_OF_ALL[c >> 3 & 3], stream))
+
+
 def _user(writer: Writer, stream: Stream, byte: int) -> Stream:
     """Return the stream that is to use the blocks of ``stream``: itself, or by the byte's highest bit another one."""
     if byte < 128 or not writer.can(Capability.STREAMS):

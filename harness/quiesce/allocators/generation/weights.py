@@ -74,6 +74,7 @@ LEGAL_ACTIONS: Final = (
     _action(_M.trim, "memory", (3, 8), _C.POOL),
     _action(_M.create_pool, "pools", (1, 6), _C.MEMORY, _C.POOLS),
     _action(_M.destroy_pool, "pools", (1, 4), _C.MEMORY, _C.POOLS),
+    _action(_P.abandon_pool, "pools", (1, 4), _C.MEMORY, _C.POOLS, _C.STREAMS),
     _action(_P.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
     _action(_P.exhaust, "pressure", (1, 10), _C.MEMORY),
     _action(_P.churn, "pressure", (1, 10), _C.MEMORY),

@@ -113,8 +113,9 @@ def _pinned_backing(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[
         if held.kind not in kinds:
             continue
         own = held.pool == SOME_POOL or held.pool in model.orphans  # it may be the library's own, or stay for a block
-        foreign = own or ((held.kind is not kind or held.pool != pool or held.is_shared) and not shared)
-        if foreign or must_stay(model, start, end, held):
+        is_left = is_of_destroyed_pool(model, held)  # then it's nobody's, but nobody promises to wait for it either
+        of_others = held.kind is not kind or (held.pool != pool and not is_left) or held.is_shared
+        if own or (of_others and not shared) or (is_in_use if is_left else must_stay)(model, start, end, held):
             pinned += held.size_bytes
             count += 1
             by_pool += held.size_bytes if limited and _is_of_pool(model, start, end, held, pool) else 0
@@ -124,6 +125,11 @@ def _pinned_backing(model: Model, kind: MemoryKind, pool: Slot | None) -> tuple[
 def _must_stay(model: Model) -> Callable[[Model, int, int, BackingRange], bool]:
     """Return what says whether a backing range can't go when memory runs out."""
     return _is_owned if model.promises(Promise.WAITS_BEFORE_OOM) else is_in_use
+
+
+def is_of_destroyed_pool(model: Model, held: BackingRange) -> bool:
+    """Whether a backing range is what a destroyed pool left in flight, and not for blocks that stay."""
+    return held.pool not in (None, SOME_POOL) and held.pool not in model.pools | model.orphans.keys()
 
 
 def _is_of_pool(model: Model, start: int, end: int, held: BackingRange, pool: Slot | None) -> bool:

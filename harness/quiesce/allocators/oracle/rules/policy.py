@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from quiesce.allocators.oracle.change import Change
-from quiesce.allocators.oracle.footprints import intact_block, is_anything_in_flight, is_in_use, worst_class
+from quiesce.allocators.oracle.footprints import (
+    intact_block,
+    is_anything_in_flight,
+    is_in_use,
+    is_of_destroyed_pool,
+    worst_class,
+)
 from quiesce.allocators.oracle.memory import SOME_POOL, BackingRange, held_in_words
 from quiesce.allocators.oracle.model import Model
 from quiesce.allocators.oracle.rule import MAKING_BLOCKS, Rule, found
@@ -66,8 +72,8 @@ def _is_trimmed(model: Model, operation: ops.Trim, held: BackingRange) -> bool:
     # The host's memory is often said to be of the first device, whichever is current.
     elsewhere = held.device != model.device and (held.kind is MemoryKind.DEVICE or held.device > 0)
     # What was in flight when its pool was destroyed is nobody's any more.
-    orphaned = held.pool not in (None, SOME_POOL) and held.pool not in model.pools | model.orphans.keys()
-    return held.kind is operation.kind and (held.pool is None or orphaned) and not elsewhere
+    is_nobodys = held.pool is None or is_of_destroyed_pool(model, held)
+    return held.kind is operation.kind and is_nobodys and not elsewhere
 
 
 def _is_alone(model: Model, operation: ops.Trim) -> bool:
