@@ -154,6 +154,14 @@ FOUND = {
         "memory, pool, streams, stall, launch, backing-ledger",
         IN_FLIGHT_ELSEWHERE,
     ),
+    **dict.fromkeys(
+        ("TrimEndsAtTheFirstBusyChunk", "TrimEndsAtTheFirstBusyLargeBlock"),
+        (
+            "trim_returns_what_nobody_uses",
+            "memory, pool, streams, stall, launch, backing-ledger",
+            IN_FLIGHT_ELSEWHERE,
+        ),
+    ),
     "OneClassIsTooSmall": ("live_blocks_do_not_overlap", "memory", EVERY_SIZE),
     "CountsInEightBits": ("owned_memory_is_not_released", "memory, pool", MANY),
     "OneSlabOfASize": ("trim_returns_what_nobody_uses", "memory, pool, backing-ledger", CHUNKS),

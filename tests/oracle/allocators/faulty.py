@@ -147,6 +147,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("chunks of 8 MiB", chunks.RefusesItsLimit, "wrong limit", FITS),
     _policy("chunks of 8 MiB", chunks.NeverSplits, "fragmentation", FITS),
     _policy("powers of two", chunks.TrimEndsAtTheFirstBusy, "memory not released", TRIM),
+    _policy("chunks of 8 MiB, untold", chunks.TrimEndsAtTheFirstBusyChunk, "memory not released", TRIM),
+    _policy("counted slabs", chunks.TrimEndsAtTheFirstBusyLargeBlock, "memory not released", TRIM),
     _policy("counted slabs", chunks.OneClassIsTooSmall, "overlapping blocks", OVERLAP),
     _policy("counted slabs", chunks.CountsInEightBits, "wrong counter", OWNED),
     _policy("counted slabs", chunks.OneSlabOfASize, "memory not released", TRIM),

@@ -41,6 +41,28 @@ class TrimEndsAtTheFirstBusy(PowersOfTwo):
                 self.give_back(area.address)
 
 
+class TrimEndsAtTheFirstBusyChunk(Chunks):
+    """A trim ends at the first free chunk that is in flight."""
+
+    def trim(self) -> None:
+        for area in [area for area in self.ranges if area.size == self.chunks.get(area.chunk)]:
+            if not self.is_idle(area):
+                return
+            self.ranges.remove(area)
+            self.give_back(area.chunk)
+
+
+class TrimEndsAtTheFirstBusyLargeBlock(CountedSlabs):
+    """A trim ends at the first large block that is in flight."""
+
+    def trim(self) -> None:
+        busy = next((index for index, area in enumerate(self.large) if not self.is_idle(area)), None)
+        later = [] if busy is None else self.large[busy:]
+        self.large = self.large if busy is None else self.large[:busy]
+        super().trim()
+        self.large += later
+
+
 class OneClassIsTooSmall(CountedSlabs):
     """The cells for blocks of 16,385 to 18,432 bytes lie 16 KiB apart."""
 

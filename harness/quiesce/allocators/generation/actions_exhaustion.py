@@ -160,6 +160,29 @@ def abandon_pool(writer: Writer, a: int, b: int, c: int) -> None:
     free_block(writer, allocate_block(writer, whole // _PARTS_OF_ALL[c >> 3 & 3], stream))
 
 
+def trim_beside_flight(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free blocks that are in flight among others that are idle, in any order, and trim: those that are idle go back.
+
+    So large are they that some have a chunk to themselves, and nothing else lies there.
+    """
+    busy, idle = [*some_streams(writer, 2, b), None][:2]
+    if busy is None or idle is None or busy is idle or busy.slot is None or idle.slot is None:
+        return
+    pool = _pool_with_nothing(writer, c & 3)
+    whole = whole_bytes(writer, MemoryKind.DEVICE, pool)
+    size = max(1, min((writer.chunk_bytes or whole // 8, whole // 8, writer.size(a), whole // 16)[a & 3], whole // 4))
+    on = (busy, idle, idle, busy) if c & 4 else (idle, busy, idle, busy)
+    blocks = [allocate_block(writer, size, stream, pool=pool) for stream in on]
+    _keep_busy(writer, [block for block in blocks if block.stream is busy], busy)
+    for block in blocks[::-1] if c & 8 else blocks:
+        free_block(writer, block)
+    writer.write(ops.SynchronizeStream(idle.slot))
+    if c & 16:  # what is in flight need not have come first where an allocator looks
+        free_block(writer, allocate_block(writer, size, idle, pool=pool))
+        writer.write(ops.SynchronizeStream(idle.slot))
+    writer.write(ops.Trim(pool=pool))
+
+
 def _user(writer: Writer, stream: Stream, byte: int) -> Stream:
     """Return the stream that is to use the blocks of ``stream``: itself, or by the byte's highest bit another one."""
     if byte < 128 or not writer.can(Capability.STREAMS):
