@@ -128,7 +128,14 @@ destroy pool p
 synchronize device
 b = allocate 64MiB
 """
+ALIGNED = """\
+a = allocate 1MiB
+b = allocate 12MiB align=8MiB
+free b
+c = allocate 12MiB align=16MiB
+"""
 FOUND = {
+    "LargeBlocksLieOnHugePages": ("addresses_are_aligned", "memory, alignment", ALIGNED),
     "NeverLooksAgain": (
         "request_fits_but_out_of_memory",
         "memory, pool, pools, streams, stall, launch, capacity, backing-ledger",

@@ -117,6 +117,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("powers of two", placing.PowersAreRoundedDown, "overlapping blocks", OVERLAP, WITHIN),
     _policy("powers of two", placing.PinnedMemoryLiesOnPages, "misaligned address", ALIGNED),
     _policy("coarse chunks", placing.OddSizesMoveTheRest, "misaligned address", ALIGNED),
+    _policy("coarse chunks", placing.LargeBlocksLieOnHugePages, "misaligned address", ALIGNED),
     _policy("powers of two", placing.CachedAlignmentIsAnybodys, "misaligned address", ALIGNED),
     _policy("slabs", placing.OneCellTooMany, "overlapping blocks", OVERLAP, WITHIN),
     _policy("bump with reset", placing.PaddingIsForgotten, "misaligned address", OVERLAP, WITHIN),

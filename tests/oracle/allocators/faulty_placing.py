@@ -73,6 +73,13 @@ class OddSizesMoveTheRest(Coarse):
         return super().cut(area, size, 1 if align == self.alignment else align, stream)
 
 
+class LargeBlocksLieOnHugePages(Coarse):
+    """A block of more than 8 MiB has no greater alignment than 2 MiB, whatever is asked for."""
+
+    def allocate(self, size: int, align: int, stream: Stream) -> Area:
+        return super().allocate(size, min(align, 2 << 20) if size > 8 << 20 else align, stream)
+
+
 class CachedAlignmentIsAnybodys(PowersOfTwo):
     """A cached block serves a request of any alignment."""
 

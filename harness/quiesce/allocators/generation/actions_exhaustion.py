@@ -39,6 +39,7 @@ _PARTS_OF_ALL: Final = (2, 3, 4, 1)
 _IN_FLIGHT: Final = (1, 4, 6)
 _ASKS_MANAGED: Final = 192
 _CHURNS_MAX: Final = 6
+_LARGE_ALIGNMENTS: Final = (16 << 20, 8 << 20, 4 << 20, 16 << 20, 1 << 20)
 _WHOLE_LESS_BITS: Final = 24
 _FILLINGS: Final = (24, 8, 64, 2)
 _LIMIT_PARTS: Final = (1, 2, 4, 3)
@@ -100,6 +101,19 @@ def churn(writer: Writer, a: int, b: int, c: int) -> None:
         free_block(writer, allocate_block(writer, now, stream, pool=pool))
         if c & 128 and writer.can(Capability.POOL):
             writer.write(ops.Trim(pool=pool))
+
+
+def align_large(writer: Writer, a: int, b: int, c: int) -> None:
+    """Allocate a few large blocks with alignments of up to 16 MiB, of as much, less, or a little more; free some."""
+    stream, pool = writer.stream(b), pool_slot(writer, b >> 2)
+    whole = whole_bytes(writer, MemoryKind.DEVICE, pool)
+    for turn in range(2 + (c & 1)):
+        alignment = _LARGE_ALIGNMENTS[(a >> turn) % len(_LARGE_ALIGNMENTS)]
+        sizes = (alignment, alignment // 4 * 3, alignment + UNIT_BYTES, writer.size(a))
+        size = min(sizes[c >> 2 * turn + 1 & 3], max(1, whole // 4))
+        block = allocate_block(writer, size, stream, pool=pool, alignment_bytes=alignment)
+        if c & 128 or writer.state.live_bytes > writer.full_bytes:
+            free_block(writer, block)
 
 
 def ask_again(writer: Writer, a: int, b: int, c: int) -> None:

@@ -78,6 +78,7 @@ LEGAL_ACTIONS: Final = (
     _action(_P.inject_failure, "failures", (1, 10), _C.MEMORY, _C.INJECTION),
     _action(_P.exhaust, "pressure", (1, 10), _C.MEMORY),
     _action(_P.churn, "pressure", (1, 10), _C.MEMORY),
+    _action(_P.align_large, "pressure", (1, 6), _C.MEMORY, _C.ALIGNMENT),
     _action(_P.trim_beside_flight, "flight", (1, 8), _C.MEMORY, _C.POOL, _C.STREAMS),
     _action(_P.ask_again, "pressure", (1, 8), _C.MEMORY),
     _action(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
