@@ -134,7 +134,44 @@ b = allocate 12MiB align=8MiB
 free b
 c = allocate 12MiB align=16MiB
 """
+STAGED = """\
+s = create stream
+t = create stream
+e = create event
+a = allocate 8MiB pinned
+b = stage a on s
+record event e on s
+wait event e on t
+synchronize device
+stall t
+launch on t writes=b
+free b
+c = allocate 8MiB on s
+launch on s writes=c
+query stream s
+query stream t
+"""
+USED_MANAGED = """\
+s = create stream nonblocking
+t = create stream nonblocking
+a = allocate 1MiB managed
+stall s
+launch on s writes=a
+free a
+b = allocate 1MiB managed
+launch on t writes=b
+"""
 FOUND = {
+    "StagedBlocksAreForgotten": (
+        "memory_is_reused_only_after_its_last_use",
+        "memory, pinned, staging, streams, events, stall, launch",
+        STAGED,
+    ),
+    "ManagedBlocksAreForgotten": (
+        "memory_is_reused_only_after_its_last_use",
+        "memory, managed, streams, stall, launch",
+        USED_MANAGED,
+    ),
     "LargeBlocksLieOnHugePages": ("addresses_are_aligned", "memory, alignment", ALIGNED),
     "NeverLooksAgain": (
         "request_fits_but_out_of_memory",

@@ -166,6 +166,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     ),
     _bench("chunks that outlive their pool", lifetimes.NeverLooksAgain, "memory not released", FITS),
     _bench("slabs that share a device", lifetimes.ManagedAsksItself, "missing retry", FITS),
+    _bench("chunks of 8 MiB, untold", ordering.StagedBlocksAreForgotten, "race", REUSE, IN_FLIGHT),
+    _bench("powers of two", ordering.ManagedBlocksAreForgotten, "race", REUSE, IN_FLIGHT),
     _policy("counted slabs", ordering.GuardsItsUsesAlone, "race", REUSE, IN_FLIGHT),
     _policy("counted slabs", ordering.OneRecordBetweenRequests, "race", REUSE, IN_FLIGHT),
 )

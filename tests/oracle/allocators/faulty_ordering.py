@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+from quiesce.model.backend import DeviceProfile
+from quiesce.model.operations import MemoryKind, Slot
+from quiesce.model.outcomes import Outcome
+
 from .arenas import Buddy, Bump, Coarse, _Bump
-from .bench import Bench
+from .bench import Bench, Block, Trial
 from .caching import Polling, PowersOfTwo
 from .machine import Event, Stream
 from .policy import Area, Use
@@ -195,3 +199,26 @@ class OneRecordBetweenRequests(CountedSlabs):
                 self.keep([event])
             events.append(event)
         return events
+
+
+class StagedBlocksAreForgotten(Bench):
+    """A tracker of uses knows the blocks that were allocated through it, and not those that were staged."""
+
+    def __init__(self, trial: Trial, profile: DeviceProfile) -> None:
+        self.staged: set[Block] = set()
+        super().__init__(trial, profile)
+
+    def stage(self, slot: Slot, source: Slot, on: Slot | None) -> Outcome:
+        outcome = super().stage(slot, source, on)
+        self.staged.add(self.blocks[slot])
+        return outcome
+
+    def enqueue(self, blocks: list[Block], stream: Stream) -> Use:
+        return super().enqueue([block for block in blocks if block not in self.staged], stream)
+
+
+class ManagedBlocksAreForgotten(Bench):
+    """A tracker of uses does not know managed blocks."""
+
+    def enqueue(self, blocks: list[Block], stream: Stream) -> Use:
+        return super().enqueue([block for block in blocks if block.kind is not MemoryKind.MANAGED], stream)

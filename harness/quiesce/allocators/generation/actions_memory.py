@@ -45,6 +45,16 @@ def pool_slot(writer: Writer, byte: int) -> Slot | None:
     return pools[byte // 4 % len(pools)].slot
 
 
+def a_pool(writer: Writer, byte: int) -> Slot | None:
+    """Return a pool of the current device, a new one if there is room for it and the byte is even."""
+    if byte % 2 and (slot := pool_slot(writer, byte)) is not None:
+        return slot
+    if len(writer.state.pools) >= POOLS_MAX:
+        return pool_slot(writer, 1)
+    writer.write(ops.CreatePool(slot := writer.fresh("p")))
+    return slot
+
+
 def allocate_aligned(writer: Writer, a: int, b: int, c: int) -> None:
     """Allocate with an alignment."""
     alignment = ALIGNMENTS[c % len(ALIGNMENTS)]

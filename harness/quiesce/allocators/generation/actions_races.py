@@ -1,13 +1,17 @@
-"""Actions for races where a backend reports no order: there only answers prove one."""
+"""Actions for races: memory in use comes into other hands. Where no order is reported, only answers prove one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
 from quiesce.allocators.generation.actions_exhaustion import whole_bytes
 from quiesce.allocators.generation.actions_memory import (
+    ALIGNMENTS,
+    TOUCHED_BYTES_MAX,
     UNIT_BYTES,
+    a_pool,
     allocate_block,
     create_stream,
     free_on,
@@ -80,6 +84,71 @@ def hand_over(writer: Writer, a: int, b: int, c: int) -> None:
     else:
         _ask(writer, _size_bytes(writer, way, kind, size, c), third if c & 8 else other, kind)
     writer.write(ops.QueryStream(stalled.slot))
+
+
+class _Origin(Enum):
+    """Where a block comes from that is not simply allocated from the default pool."""
+
+    STAGED = auto()
+    MANAGED = auto()
+    POOL = auto()
+    ALIGNED = auto()
+
+
+_NEEDS: Final = {
+    _Origin.STAGED: (Capability.STAGING, Capability.PINNED),
+    _Origin.MANAGED: (Capability.MANAGED,),
+    _Origin.POOL: (Capability.POOLS,),
+    _Origin.ALIGNED: (Capability.ALIGNMENT,),
+}
+
+
+def hand_over_of_any_origin(writer: Writer, a: int, b: int, c: int) -> None:
+    """Free a block that was not simply allocated, with work on a stalled stream; make another like it, and ask.
+
+    Who keeps track of uses has to know of every block, whatever made it.
+    """
+    origins = [origin for origin, needs in _NEEDS.items() if writer.can(*needs)]
+    streams = some_streams(writer, 3, b)
+    if not origins or len(set(streams)) < 3:
+        return
+    for stream in streams:
+        writer.write(ops.SynchronizeStream(stream.slot))
+    stalled, owner, third = streams
+    assert stalled.slot is not None
+    make = _maker(writer, origins[c % len(origins)], a, b)
+    block = make(owner)
+    copied = c & 64 and writer.can(Capability.COPY)
+    target = allocate_block(writer, block.size_bytes, stalled) if copied else None
+    writer.write(ops.Stall(stalled.slot))
+    if target is None:
+        work_on(writer, block, stalled)
+    elif writer.order_use(block, stalled):
+        size = min(block.size_bytes, TOUCHED_BYTES_MAX)
+        writer.write(ops.Copy(block.slot, target.slot, size, stalled.slot))
+    free_on(writer, block, third if c & 32 and block.kind is MemoryKind.DEVICE else None)
+    asker = third if c & 16 else owner
+    work_on(writer, make(asker), asker)
+    writer.write(ops.QueryStream(asker.slot))
+    writer.write(ops.QueryStream(stalled.slot))
+
+
+def _maker(writer: Writer, origin: _Origin, a: int, b: int) -> Callable[[Stream], Block]:
+    """Return what makes a block of that origin on a stream, each time one of the same size."""
+    size = writer.size(a)
+    if origin is _Origin.STAGED:
+        source = allocate_block(writer, size, writer.stream(0), kind=MemoryKind.PINNED)
+
+        def stage(stream: Stream) -> Block:
+            slot = writer.fresh("b")
+            writer.write(ops.Stage(slot, source.slot, stream.slot))
+            return writer.state.blocks[slot]
+
+        return stage
+    pool = a_pool(writer, b) if origin is _Origin.POOL else None
+    kind = MemoryKind.MANAGED if origin is _Origin.MANAGED else MemoryKind.DEVICE
+    alignment = ALIGNMENTS[b % len(ALIGNMENTS)] if origin is _Origin.ALIGNED else None
+    return lambda stream: allocate_block(writer, size, stream, kind=kind, pool=pool, alignment_bytes=alignment)
 
 
 def hand_over_of_default(writer: Writer, a: int, b: int, c: int) -> None:

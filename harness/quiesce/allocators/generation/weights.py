@@ -84,6 +84,7 @@ LEGAL_ACTIONS: Final = (
     _action(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
     _action(_U.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
     _action(_U.hand_over_of_default, "flight", (3, 12), *_HOLDS_DEFAULT, unless=_ORDER_TOLD),
+    _action(_U.hand_over_of_any_origin, "flight", (2, 8), _C.MEMORY, _C.STREAMS, _C.STALL, _C.LAUNCH),
     _action(_D.free_on_default, "flight", (1, 8), _C.MEMORY, _C.STREAMS),
     _action(_D.reshape, "flight", (1, 12), _C.MEMORY, _C.STREAMS),
     _action(_D.replace_stream, "flight", (1, 6), _C.MEMORY, _C.STREAMS),
