@@ -8,16 +8,16 @@ from tests.oracle.strangers.faulty import FAULTY
 from quiesce.allocators.cases.case import Repeat
 from quiesce.allocators.cases.parser import parse_text
 from quiesce.allocators.cases.writer import write_case
-from quiesce.allocators.generation.editing import requests
+from quiesce.allocators.generation.editing import alike, requests
 from quiesce.allocators.generation.reshaping import allocations, cases_without, smaller_bodies, staged_bodies
-from quiesce.allocators.generation.shrinking import shrink
+from quiesce.allocators.generation.shrinking import Known, shrink
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
 from quiesce.model import operations as ops
 from quiesce.model.backend import Backend, BackendFault, Closing, Context, Description, DeviceProfile, Reply
 from quiesce.model.gauges import Readings
 from quiesce.model.operations import Operation
-from quiesce.model.rules import IN_TIME
+from quiesce.model.rules import IN_TIME, SURVIVES
 
 MIB = 1 << 20
 
@@ -237,6 +237,57 @@ class Counting:
     def open(self, profile: DeviceProfile) -> Context:
         self.opens += 1
         return self.backend.open(profile)
+
+
+class Dying(Hanging):
+    """A backend that ends once it was asked for so many blocks."""
+
+    def hang(self) -> None:
+        raise BackendFault(SURVIVES, "the driver program was killed")
+
+
+FULL = "".join(f"b{n} = allocate 1\n" for n in range(8))
+
+
+def test_cases_that_differ_in_names_alone_are_run_once() -> None:
+    counting = Counting(Dying(8))  # without any two of the blocks it is the same case, in 28 ways
+    shrunk = shrink(counting, parse_text(HEADER + FULL, "x.case", "x"))
+    assert shrunk is not None
+    assert len(shrunk.case.body) == 8
+    assert counting.opens < 400  # 829, where each is run
+
+
+def test_a_second_case_is_not_run_where_the_first_one_was_alike() -> None:
+    counting = Counting(Dying(8))
+    known: Known = {}
+    first = shrink(counting, parse_text(HEADER + FULL, "x.case", "x"), known=known)
+    opens = counting.opens
+    second = shrink(counting, parse_text(HEADER + FULL.replace("b", "c"), "x.case", "x"), known=known)
+    assert first is not None
+    assert second is not None
+    assert second.case.body == first.case.body
+    assert second.trials == 0
+    assert counting.opens == opens + 1, "for the names"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_alike"),
+    [
+        ("b1 = allocate 4KiB\nb2 = allocate 1\nfree b2\nfree b1\n", True),
+        ("b1 = allocate 4KiB\nb2 = allocate 1\nfree b1\nfree b2\n", False),
+        ("b1 = allocate 4KiB\nb2 = allocate 2\nfree b2\nfree b1\n", False),
+        ("b1 = allocate 4KiB\nb2 = allocate 1 -> out of memory\nfree b2\nfree b1\n", False),
+    ],
+)
+def test_bodies_are_alike_whose_slots_alone_have_other_names(body: str, is_alike: bool) -> None:
+    first = parse_text(HEADER + "x = allocate 4KiB\ny = allocate 1\nfree y\nfree x\n", "x.case", "x").body
+    assert (alike(parse_text(HEADER + body, "x.case", "x").body) == alike(first)) is is_alike
+
+
+def test_what_a_loop_makes_keeps_its_name() -> None:
+    loop = "repeat 4:\n    k[i] = allocate 64KiB\n"
+    bodies = [parse_text(HEADER + f"{loop}free k[{number}]\n", "x.case", "x").body for number in (0, 1)]
+    assert alike(bodies[0]) != alike(bodies[1])
 
 
 @pytest.mark.parametrize("trials_max", [1, 2, 20])

@@ -16,7 +16,7 @@ from quiesce.allocators.generation.coverage import Coverage
 from quiesce.allocators.generation.decoder import generate_one
 from quiesce.allocators.generation.running import Ran, Search, run_sequence
 from quiesce.allocators.generation.saving import FOLDER, named_case
-from quiesce.allocators.generation.shrinking import TRIALS_MAX, Shrunk, shrink
+from quiesce.allocators.generation.shrinking import TRIALS_MAX, Known, Shrunk, shrink
 from quiesce.allocators.lockstep import run_lockstep
 from quiesce.model import operations as ops
 from quiesce.model import wording
@@ -167,20 +167,23 @@ class _CaseMaker:
         if found is not None:
             found(self._named(whole, finding))
         trials_max = TRIALS_MAX if self.trials_max is None else self.trials_max
-        shrunk = shrink(self.backend, whole, trials_max=trials_max, progress=_shrinking(progress))
+        known: Known = {}
+        shrunk = shrink(self.backend, whole, trials_max=trials_max, progress=_shrinking(progress), known=known)
         if shrunk is None:  # it does not fail again: the backend depends on something beside the sequence
             return Discovery(number, finding, self._named(whole, finding), finding, 0)
         if len(shrunk.case.body) > SHORT_LINES and self.trials_max is None:
-            shrunk = self._shortest(shrunk, rivals(), progress)
+            shrunk = self._shortest(shrunk, rivals(), progress, known)
         case = self._named(shrunk.case, shrunk.finding)
         return Discovery(number, finding, case, shrunk.finding, shrunk.trials, shrunk.interrupted)
 
-    def _shortest(self, shrunk: Shrunk, rivals: Iterator[Case], progress: Progress | None) -> Shrunk:
+    def _shortest(self, shrunk: Shrunk, rivals: Iterator[Case], progress: Progress | None, known: Known) -> Shrunk:
         """Return the shortest of what this and other failing sequences shrink to: each ends where no step is left."""
         trials = shrunk.trials
         try:
             for rival in rivals:
-                other = None if shrunk.interrupted else shrink(self.backend, rival, progress=_shrinking(progress))
+                if shrunk.interrupted:
+                    break
+                other = shrink(self.backend, rival, progress=_shrinking(progress), known=known)
                 trials += 0 if other is None else other.trials
                 if other is not None and other.finding.rule == shrunk.finding.rule:
                     shrunk = min(shrunk, other, key=lambda each: len(each.case.body))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TypeAlias
@@ -17,7 +17,10 @@ from quiesce.allocators.cases import (
     Request,
     SlotKind,
     Statement,
+    ends_of,
     makes_of,
+    slots_made,
+    slots_used,
     uses_of,
 )
 from quiesce.model.operations import Mark, Operation, Slot
@@ -213,3 +216,36 @@ def with_short_names(body: Body) -> Body:
 def _short(kind: SlotKind, number: int) -> Slot:
     letters = NAMES[kind]
     return letters[number] if number < len(letters) else f"{letters[0]}{number}"
+
+
+def alike(body: Body) -> tuple[Hashable, ...]:
+    """Return the same for two bodies that differ in nothing but the names of their slots.
+
+    A body with a loop is like none but itself: a loop makes slots whose names stand nowhere.
+    """
+    if any(isinstance(statement, Repeat) for statement in body):
+        return body
+    numbers: dict[Slot, Slot] = {FOREIGN_SLOT: FOREIGN_SLOT}
+    return tuple(_renumbered(statement, numbers) for statement in body)
+
+
+def _renumbered(statement: Statement, numbers: dict[Slot, Slot]) -> Hashable:
+    slots = _slots(statement.template) if isinstance(statement, Request) else ()
+    if not isinstance(statement, Request) or not slots:
+        return statement
+    names = tuple([numbers.setdefault(slot, f"x{len(numbers)}") for slot in slots])
+    return _with_slots(statement.template, names), statement.expected
+
+
+@lru_cache(maxsize=65536)
+def _slots(template: str) -> tuple[Slot, ...]:
+    operation = _parse(template)
+    if operation is None or isinstance(operation, Mark):
+        return ()
+    return tuple(dict.fromkeys((*slots_made(operation), *slots_used(operation), *ends_of(operation))))
+
+
+@lru_cache(maxsize=65536)
+def _with_slots(template: str, names: tuple[Slot, ...]) -> str:
+    renamed = dict(zip(_slots(template), names, strict=True))
+    return format_request(_with_names(parse_request(template), renamed))

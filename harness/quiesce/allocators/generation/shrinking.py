@@ -9,13 +9,14 @@ would blame the backend for nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from quiesce.allocators.cases import Case, PerformStep, SlotKind, check_slots, expand
 from quiesce.allocators.generation.editing import (
     Body,
+    alike,
     keep,
     leaves,
     makings,
@@ -57,6 +58,9 @@ RUN_LINES_MAX: Final = 40
 _FILLING_MIN: Final = 5
 """With fewer lines left, larger blocks and smaller devices save none."""
 
+Known: TypeAlias = dict[Hashable, tuple[Finding, ...]]
+"""How the cases fail that were run. Cases that differ in nothing but names of slots fail alike, and are run once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
@@ -72,20 +76,31 @@ class Shrunk:
 
 
 def shrink(
-    backend: Backend, case: Case, *, trials_max: int = TRIALS_MAX, progress: Callable[[int, int], None] | None = None
+    backend: Backend,
+    case: Case,
+    *,
+    trials_max: int = TRIALS_MAX,
+    progress: Callable[[int, int], None] | None = None,
+    known: Known | None = None,
 ) -> Shrunk | None:
     """Return the case shortened, or None where it finds nothing on ``backend``.
 
     Raises :class:`BackendUnavailable` where the backend cannot be opened. ``progress`` is told the
-    number of trials and of lines left. A :class:`KeyboardInterrupt` ends the search with the best that it has.
+    number of trials and of lines left. ``known`` is what was run before on this backend, and is added to.
+    A :class:`KeyboardInterrupt` ends the search with the best that it has.
     """
-    shrinker = _Shrinker(backend, replace(case, comments=()), trials_max, progress)
+    shrinker = _Shrinker(backend, replace(case, comments=()), trials_max, progress, {} if known is None else known)
     return shrinker.run()
 
 
 class _Shrinker:
     def __init__(
-        self, backend: Backend, case: Case, trials_max: int, progress: Callable[[int, int], None] | None
+        self,
+        backend: Backend,
+        case: Case,
+        trials_max: int,
+        progress: Callable[[int, int], None] | None,
+        known: Known,
     ) -> None:
         self._backend = backend
         self._description = backend.describe()
@@ -93,6 +108,7 @@ class _Shrinker:
         self._left = trials_max
         self._trials_max = trials_max
         self._progress = progress
+        self._known = known
         self._seen: set[tuple[DeviceProfile, Body]] = set()
         operations = [step.operation for step in expand(case) if isinstance(step, PerformStep)]
         self._legality = worst_legality(self._description, case.device, operations)
@@ -131,25 +147,40 @@ class _Shrinker:
             if before == self._case:
                 self._tighten()
                 self._fill_sooner()
-        self._left += 1  # one for the names: they are for the reader
-        self._accept(self._with_body(with_short_names(self._case.body)))
+        self._name()
 
     # -- trials ----------------------------------------------------------------------------------------------------
 
+    def _name(self) -> None:
+        """Give the slots names for a reader, and let the finding say these."""
+        named = self._with_body(with_short_names(self._case.body))
+        finding = self._wanted(self._run(named))
+        if finding is not None:
+            self._case, self._finding = named, finding
+
     def _find(self, case: Case) -> Finding | None:
         """Return how a case breaks the rule in question (the first time: any), or None."""
-        self._left -= 1
+        key = (self._legality, case.device, alike(case.body))
+        if key not in self._known:
+            self._left -= 1
+            self._known[key] = self._run(case)
+        return self._wanted(self._known[key])
+
+    def _wanted(self, findings: tuple[Finding, ...]) -> Finding | None:
+        wanted = self._finding.rule if self._finding is not None else None
+        return next((found for found in findings if wanted in (None, found.rule)), None)
+
+    def _run(self, case: Case) -> tuple[Finding, ...]:
+        """Return how a case fails on the backend, unless it is less legal than the first."""
         steps = list(expand(case))
         operations = [step.operation for step in steps if isinstance(step, PerformStep)]
         if worst_legality(self._description, case.device, operations) > self._legality:
-            return None
+            return ()
         trial = run_lockstep(self._backend, case.device, steps, timeline=False)
-        wanted = self._finding.rule if self._finding is not None else None
-        finding = next((found for found in trial.findings if wanted in (None, found.rule)), None)
         self._hangs += any(found.rule == IN_TIME for found in trial.findings)
         if self._hangs == HANGS_MAX:
             self._left = 0
-        return finding
+        return trial.findings
 
     def _accept(self, case: Case) -> bool:
         """Take a candidate if it still fails."""
