@@ -134,6 +134,22 @@ def steps_of(*requests: str, backend: CommandBackend) -> Trial:
 MANY = [f"b[{n}] = allocate 4096" for n in range(30)]
 
 
+def test_what_a_sequence_leaves_is_given_back_in_one_batch(
+    pool: CommandBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    exchange = Program.exchange
+
+    def noted(self: Program, request: str) -> bytes:
+        asked.append(request)
+        return exchange(self, request)
+
+    monkeypatch.setattr(Program, "exchange", noted)
+    assert not steps_of(*MANY, backend=pool).findings
+    assert not [request for request in asked if request.startswith("free")]
+    assert "trim" in asked, "one request is no batch"
+
+
 def test_a_driver_that_dies_within_a_batch_dies_at_that_request(tmp_path: Path) -> None:
     dying = program(
         tmp_path,

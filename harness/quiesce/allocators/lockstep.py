@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from quiesce.allocators.answers import describe_backend, open_context
 from quiesce.allocators.cases import (
@@ -46,36 +46,35 @@ from quiesce.model.results import Sample
 from quiesce.model.rules import Kind, kind_of_fault
 
 
-def giving_back(oracle: Oracle, capabilities: frozenset[Capability], trimmed: MemoryKind | None) -> Iterator[Operation]:
-    """Yield what gives everything back. What a sequence trimmed itself at its very end is not trimmed again.
+def giving_back(
+    oracle: Oracle, capabilities: frozenset[Capability], trimmed: MemoryKind | None
+) -> Iterator[list[Operation]]:
+    """Yield what gives everything back, in groups: a group is performed whatever comes of the operations in it.
 
-    Then the blocks that it still owned are cached, and the closing has something to give back.
+    What a sequence trimmed itself at its very end is not trimmed again. Then the blocks that it still owned are cached,
+    and the closing has something to give back.
     """
     model = oracle.model
-    for slot, state in list(model.streams.items()):
-        capture = model.captures.of(state)
-        if capture is not None and capture.origin is state:
-            yield ops.EndCapture(f"_graph_of_{slot.strip(']').replace('[', '_')}", slot)
-    for slot, state in list(model.streams.items()):
-        if state.stalled_from is not None:
-            yield ops.Release(slot)
-    yield from synchronizing(model, capabilities)
-    for slot in list(model.graphs):
-        yield ops.DestroyGraph(slot)
+    captures = [(slot, model.captures.of(state)) for slot, state in model.streams.items()]
+    begun = [slot for slot, capture in captures if capture is not None and capture.origin is model.streams[slot]]
+    yield [ops.EndCapture(f"_graph_of_{slot.strip(']').replace('[', '_')}", slot) for slot in begun]
+    stalled = [slot for slot, state in model.streams.items() if state.stalled_from is not None]
+    yield [*map(ops.Release, stalled), *synchronizing(model, capabilities)]
+    yield [*map(ops.DestroyGraph, model.graphs)]
     freed = [*model.blocks, *model.empty_blocks]
-    for slot in freed:
-        yield ops.Free(slot)
-    for slot in list(model.runtime.instances):
-        yield ops.DestroyInstance(slot)
-    for slot in list(model.events):
-        yield ops.DestroyEvent(slot)
-    for slot in list(model.streams):
-        yield ops.DestroyStream(slot)
-    for slot in list(model.pools):
-        yield ops.DestroyPool(slot)
-    for slot, node in list(model.tape.held.items()):
-        for _ in range(node.holds):
-            yield ops.Drop(slot)
+    yield [*map(ops.Free, freed)]
+    yield [*map(ops.DestroyInstance, model.runtime.instances)]
+    yield [*map(ops.DestroyEvent, model.events)]
+    yield [*map(ops.DestroyStream, model.streams)]
+    yield [*map(ops.DestroyPool, model.pools)]
+    yield [ops.Drop(slot) for slot, node in model.tape.held.items() for _ in range(node.holds)]
+    yield [*_settling(model, capabilities, trimmed, freed=bool(freed))]
+
+
+def _settling(
+    model: Model, capabilities: frozenset[Capability], trimmed: MemoryKind | None, *, freed: bool
+) -> Iterator[Operation]:
+    """Yield what lets a backend give back what it kept for itself."""
     if Capability.TAPE in capabilities:
         yield ops.Collect()
     if model.runtime.initialized:
@@ -105,6 +104,7 @@ FORESEEN_MAX: Final = 64
 _SERVED: Final = (Allocated, Done)
 _MAKES_A_BLOCK: Final = (ops.Allocate, ops.Stage)
 _OPENED: Final = ops.Mark("opened")
+_Step = TypeVar("_Step", bound=Step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class Lockstep:
             raise
         return self.finish()
 
-    def _told_ahead(self, steps: Iterable[Step]) -> Iterator[Step]:
+    def _told_ahead(self, steps: Iterable[_Step]) -> Iterator[_Step]:
         """Yield the steps. A context that has a use for it is told what comes next, before each of them."""
         if not self._context.foresees:
             yield from steps
@@ -210,7 +210,7 @@ class Lockstep:
                     self._context.foresee(self._performed_next(itertools.islice(chunk, position, None)))
                 yield step
 
-    def _performed_next(self, steps: Iterable[Step]) -> Iterator[Operation]:
+    def _performed_next(self, steps: Iterable[_Step]) -> Iterator[Operation]:
         """Yield what these steps perform, up to the first of which nobody knows whether it is performed."""
         never_made, made = set(self._progress.never_made), set[Slot]()
         for step in steps:
@@ -400,11 +400,12 @@ class Lockstep:
         self._progress.line = None
         last = self._progress.operation
         trimmed = last.kind if isinstance(last, ops.Trim) and last.pool is None else None
-        for operation in giving_back(self._oracle, self._description.capabilities, trimmed):
-            self._perform(operation, None)
-            if self._progress.findings:
-                return
-            self._progress.unsupported = ""  # what cannot be given back one by one goes when the context closes
+        for group in giving_back(self._oracle, self._description.capabilities, trimmed):
+            for step in self._told_ahead(PerformStep(operation, None, 0) for operation in group):
+                self._perform(step.operation, None)
+                if self._progress.findings:
+                    return
+                self._progress.unsupported = ""  # what cannot be given back one by one goes when the context closes
 
 
 _COMPARE: Final = {
