@@ -25,6 +25,7 @@ UNRUN: Final = {
     r"(?:quiesce exec -- )?python -m pytest -q .*test_(?:scaling|cache)\.py": WITH_CUPY,
     r"quiesce exec -- python -c \"import cupy; .*\"": WITH_CUPY,
     r"quiesce exec .*python add_with_numba\.py": WITH_NUMBA,
+    r"dask .*|quiesce .*--executor .*": "it needs a cluster; tests/cli/test_executors.py runs it with two of Dask",
     r"quiesce .*--backend[ =]cupy.*|quiesce doctor cupy.*": "it needs a GPU and CuPy",
 }
 """Patterns of whole commands."""

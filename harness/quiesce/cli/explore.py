@@ -10,6 +10,7 @@ from typing import Final
 
 from quiesce.allocators.cases import write_case
 from quiesce.allocators.generation import FOLDER, STATES, CampaignResult, Cause, Jobs, Search, reproduce_command
+from quiesce.backends.registry import Usable
 from quiesce.cli.arguments import (
     Once,
     add_report,
@@ -25,13 +26,14 @@ from quiesce.cli.arguments import (
 )
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, explain
+from quiesce.cli.executors import OnExecutor, executor_of
 from quiesce.cli.exploring import Explored, Exploring, explore, is_red, open_corpus, results_of
 from quiesce.cli.report_writing import describe_machine, write_reports
 from quiesce.cli.saved_cases import save_or_complain, tell_how_to_run
 from quiesce.cli.selection import choose_described
 from quiesce.cli.workers import Here, Workers
 from quiesce.files import naming
-from quiesce.model.errors import reproduced_by
+from quiesce.model.errors import ConfigurationError, reproduced_by
 from quiesce.model.wording import counted
 from quiesce.reporting import clean_line, clear_folder
 
@@ -49,16 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"end after so many, of all shards together (default: {OPERATIONS_DEFAULT:,}; with --seconds no end)",
     )
     parser.add_argument("--seconds", type=seconds_number, metavar="S", help="begin no sequence after so many seconds")
-    parser.add_argument(
-        "--jobs", type=jobs_number, default=1, metavar="N", help="run so many processes at a time, or 'all': one a core"
-    )
-    parser.add_argument(
-        "--shard",
-        type=shard_of,
-        default=(1, 1),
-        metavar="K/N",
-        help="run every N-th sequence, from the K-th on; 'quiesce report --merge' puts the reports of all together",
-    )
+    _add_engines(parser)
     parser.add_argument(
         "--hostile", action="store_true", help="also misuse the allocator: double frees, foreign pointers, …"
     )
@@ -84,6 +77,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_verbose(parser)
 
 
+def _add_engines(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--jobs", type=jobs_number, default=1, metavar="N", help="run so many processes at a time, or 'all': one a core"
+    )
+    parser.add_argument(
+        "--executor",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run sequences on workers elsewhere instead: dask:ADDRESS, a scheduler of Dask; repeatable",
+    )
+    parser.add_argument(
+        "--shard",
+        type=shard_of,
+        default=(1, 1),
+        metavar="K/N",
+        help="run every N-th sequence, from the K-th on; 'quiesce report --merge' puts the reports of all together",
+    )
+
+
 def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     """Explore and say what was found. Raises :class:`QuiesceError` where nothing can run."""
     usable = choose_described(arguments.backend, arguments.timeout, console.preparing)
@@ -96,9 +109,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
         clear_folder(arguments.report)
     corpus = None if arguments.corpus is None else open_corpus(arguments.corpus, usable.description, search)
     with contextlib.ExitStack() as stack:
-        jobs: Jobs = Here(usable)
-        if arguments.jobs > 1:
-            jobs = stack.enter_context(Workers(arguments.jobs, arguments.backend, arguments.timeout, console.complain))
+        jobs = stack.enter_context(_engine(arguments, usable, console))
         replayed = () if corpus is None else corpus.replay(jobs, arguments.save, console)
         explored = explore(
             search, jobs, usable.description, Exploring(arguments.save, console), operations, arguments.seconds
@@ -126,6 +137,17 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     if explored.causes or is_red(replayed):
         return ExitCode.FINDINGS
     return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
+
+
+def _engine(arguments: argparse.Namespace, usable: Usable, console: Console) -> contextlib.AbstractContextManager[Jobs]:
+    """Return what runs the sequences. Raises :class:`ConfigurationError` for an executor that there is not."""
+    where = (arguments.backend, arguments.timeout, console.complain)
+    if arguments.executor and arguments.jobs > 1:
+        raise ConfigurationError("--jobs runs processes here and --executor elsewhere; write one of them")
+    if arguments.executor:
+        make, lost = executor_of(arguments.executor)
+        return OnExecutor(make, *where, lost)
+    return Workers(arguments.jobs, *where) if arguments.jobs > 1 else contextlib.nullcontext(Here(usable))
 
 
 def _up_to(result: CampaignResult, search: Search) -> str:

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from quiesce.allocators.generation import Died, Task
+from quiesce.allocators.generation import IN_FLIGHT_MAX, Died, Task
 from quiesce.backends.registry import Usable
+from quiesce.cli.answering import answer, is_refusal, refusal, result_of
 from quiesce.cli.endings import interrupted_by_signals
 from quiesce.cli.selection import choose_described
-from quiesce.model.errors import BackendUnavailable, ConfigurationError, FailedInWorker, QuiesceError
+from quiesce.model.errors import BackendUnavailable
 
 _AHEAD: Final = 8
 """So many results for each worker are kept until those before them are there."""
@@ -38,29 +37,6 @@ _CRASHES: Final = frozenset(
 
 _Place: TypeAlias = tuple[int, int]
 """Which run, and which of its tasks: a worker may still have one of a run whose results nobody wants any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    """Why a worker cannot work: what :class:`BackendUnavailable` says."""
-
-    backend: str
-    reason: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Mistaken:
-    """What is wrong with a file or an option, in words. Not every exception of quiesce can be sent."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """The traceback of an error in quiesce itself, which is no property of the backend."""
-
-    text: str
 
 
 class Here:
@@ -103,19 +79,25 @@ class _Worker:
 
 
 class _Tasks:
-    """The tasks of one run that nobody has: first those of workers that were killed, then the next ones."""
+    """The tasks of one run that nobody has: first those of workers that were killed, then the next ones.
 
-    def __init__(self, tasks: Iterable[Task]) -> None:
+    At most ``in_flight`` are handed out whose results nobody has had.
+    """
+
+    def __init__(self, tasks: Iterable[Task], in_flight: int) -> None:
         self._following = enumerate(tasks)
+        self._in_flight = in_flight
         self._handed_out: dict[int, Task] = {}
         self._again: list[int] = []
         self._died: set[int] = set()
 
     def take(self) -> tuple[int, Task] | None:
-        """Return the next task and its number; None where there is none."""
+        """Return the next task and its number; None where there is none now."""
         if self._again:
             number = self._again.pop(0)
             return number, self._handed_out[number]
+        if len(self._handed_out) == self._in_flight:
+            return None
         if (following := next(self._following, None)) is not None:
             self._handed_out[following[0]] = following[1]
         return following
@@ -161,27 +143,18 @@ class Workers:
     def run(self, tasks: Iterable[Task]) -> Iterator[Any]:
         """Run as many tasks at a time as there are workers. Results that the caller does not ask for are lost.
 
-        In the place of a task that failed, raises what it raised: :class:`OSError`, :class:`ConfigurationError` for
-        the other errors that quiesce raises on purpose, and :class:`FailedInWorker` for an error in quiesce itself.
+        In the place of a task that failed, raises what :func:`result_of` does.
         """
         self._runs += 1
-        run, waiting = self._runs, _Tasks(tasks)
+        run, waiting = self._runs, _Tasks(tasks, min(IN_FLIGHT_MAX, _AHEAD * self._count))
         results: dict[int, Any] = {}
         following = 0
         while True:
-            self._hand_out(waiting, run, following)
+            self._hand_out(waiting, run)
             busy = [worker for worker in self._workers if worker.place is not None]
             if following in results:
                 waiting.is_done(following)
-                result = results.pop(following)
-                match result:
-                    case _Failed(text):
-                        raise FailedInWorker(text)
-                    case _Mistaken(text):
-                        raise ConfigurationError(text)
-                    case OSError():
-                        raise result
-                yield result
+                yield result_of(results.pop(following))
                 following += 1
                 continue
             if not busy:
@@ -202,14 +175,14 @@ class Workers:
         self._tell(f"a worker is gone: {died.how}; its sequence runs again")
         return True
 
-    def _hand_out(self, waiting: _Tasks, run: int, following: int) -> None:
+    def _hand_out(self, waiting: _Tasks, run: int) -> None:
         """Give a task to each worker that has none; one that was killed meanwhile is replaced."""
         place = 0
         while place < self._count:
             if place == len(self._workers):
                 self._workers.append(_Worker(self._name, self._timeout_seconds))
             worker = self._workers[place]
-            if worker.place is None and not self._is_far_ahead(run, following):
+            if worker.place is None:
                 if (taken := waiting.take()) is None:
                     return
                 number, task = taken
@@ -218,10 +191,6 @@ class Workers:
                     self._remove(worker)
                     continue
             place += 1
-
-    def _is_far_ahead(self, run: int, following: int) -> bool:
-        numbers = [worker.place[1] for worker in self._workers if worker.place is not None and worker.place[0] == run]
-        return bool(numbers) and max(numbers) - following >= _AHEAD * self._count
 
     def _take(self, worker: _Worker) -> tuple[_Place, Any]:
         place = worker.place
@@ -234,9 +203,9 @@ class Workers:
             code = worker.process.exitcode
             result = Died(_how_it_ended(code), is_crash=code in _CRASHES)
             self._remove(worker)
-        if isinstance(result, _Refused):
+        if is_refusal(result):
             self._remove(worker)
-            raise BackendUnavailable(result.backend, result.reason, result.remedy)
+            result_of(result)
         return place, result
 
     def _remove(self, worker: _Worker) -> None:
@@ -260,21 +229,8 @@ def _work(connection: Connection, name: str, timeout_seconds: float | None) -> N
             usable = choose_described(name, timeout_seconds)
             while True:
                 task: Task = connection.recv()
-                connection.send(_answer(task, usable))
+                connection.send(answer(task, usable))
     except BackendUnavailable as unavailable:
-        connection.send(_Refused(unavailable.backend, unavailable.reason, unavailable.remedy))
+        connection.send(refusal(unavailable))
     except (EOFError, KeyboardInterrupt, OSError):
         pass
-
-
-def _answer(task: Task, usable: Usable) -> object:
-    try:
-        return task(usable.backend, usable.description)
-    except BackendUnavailable:
-        raise
-    except QuiesceError as error:
-        return _Mistaken(str(error))
-    except OSError as error:
-        return error
-    except Exception:
-        return _Failed(traceback.format_exc())

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quiesce.allocators.generation.campaign import shrink_failing as shrink_failing
     from quiesce.allocators.generation.coverage import STATES as STATES
     from quiesce.allocators.generation.decoder import generate_one as generate_one
+    from quiesce.allocators.generation.running import IN_FLIGHT_MAX as IN_FLIGHT_MAX
     from quiesce.allocators.generation.running import Died as Died
     from quiesce.allocators.generation.running import Jobs as Jobs
     from quiesce.allocators.generation.running import Ran as Ran
@@ -50,7 +51,7 @@ else:  # type checkers refuse a name that is not above
             ),
             "coverage": "STATES",
             "decoder": "generate_one",
-            "running": "Died Jobs Ran Search Task ended_process run_sequence",
+            "running": "IN_FLIGHT_MAX Died Jobs Ran Search Task ended_process run_sequence",
             "saving": "FOLDER named_case needs_of save",
             "sequence": "GeneratedSequence",
             "shrinking": "TRIALS_MAX shrink",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from quiesce.allocators.generation.coverage import Coverage, Watched
 from quiesce.allocators.generation.decoder import generate_one
@@ -15,6 +15,9 @@ from quiesce.allocators.lockstep import finding_of, run_lockstep
 from quiesce.model.backend import Backend, BackendFault, Description
 from quiesce.model.findings import Finding
 from quiesce.model.rules import RAISED, Kind
+
+IN_FLIGHT_MAX: Final = 256
+"""So many tasks are begun at most before the result of the first of them is asked for."""
 
 Task: TypeAlias = Callable[[Backend, Description], Any]
 """What a worker does: a function of a module with its arguments, so that it can be sent there."""
@@ -29,7 +32,7 @@ class Died:
 
 
 class Jobs(Protocol):
-    """Runs tasks, and yields their results in the order of the tasks."""
+    """Runs tasks, and yields their results in their order. It takes a task when it can begin it."""
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Any]:
         """Run tasks; :class:`Died` is the result of one that ended its process, again where it was killed.

@@ -1,0 +1,265 @@
+"""Sequences on executors that other people made: the same is found, in the same order, also where workers die."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from quiesce.allocators.generation.running import IN_FLIGHT_MAX, Died, Jobs, Search, Task, run_sequence
+from quiesce.backends import registry
+from quiesce.cli import selection
+from quiesce.cli.executors import OnExecutor
+from quiesce.cli.selection import choose_described
+from quiesce.cli.workers import Here, Workers
+from quiesce.model.backend import Backend, Description
+from quiesce.model.errors import BackendUnavailable, CaseError, ConfigurationError, FailedInWorker
+
+FAULTY: Final = "reference:pool.no_squeeze"
+CLUSTER: Final = """
+import sys
+from distributed import LocalCluster
+with LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+SETTINGS: Final = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+"""A worker that dies of a sequence is enough; Dask lets four die."""
+needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="it comes with the extra 'dask'")
+needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+
+
+@pytest.fixture(autouse=True)
+def installed_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of this process find what is installed, as processes do."""
+    monkeypatch.setattr(selection, "probe_backend", registry.probe_backend)
+
+
+@contextmanager
+def clusters() -> Iterator[list[subprocess.Popen[str]]]:
+    """Start two clusters of Dask with one worker each; the first line that each prints is its scheduler's address."""
+    command = [sys.executable, "-c", CLUSTER]
+    environment = {**os.environ, **SETTINGS, "PYTHONPATH": str(Path(__file__).parents[2])}
+    running = [
+        subprocess.Popen(
+            command,
+            text=True,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(2)
+    ]
+    try:
+        yield running
+    finally:
+        for process in running:
+            process.communicate()
+
+
+def address_of(cluster: subprocess.Popen[str]) -> str:
+    assert cluster.stdout is not None
+    return cluster.stdout.readline().strip()
+
+
+def processes() -> Executor:
+    return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+
+
+@contextmanager
+def on_dask(name: str) -> Iterator[Jobs]:
+    from quiesce.cli.dask_clusters import Clusters, losses
+
+    with clusters() as running:
+        make = partial(Clusters, [address_of(each) for each in running])
+        with OnExecutor(make, name, None, lost=losses()) as jobs:
+            yield jobs
+
+
+ENGINES: Final[dict[str, Callable[[str], AbstractContextManager[Jobs]]]] = {
+    "one worker": lambda name: Workers(1, name, None),
+    "three workers": lambda name: Workers(3, name, None),
+    "threads": lambda name: OnExecutor(partial(ThreadPoolExecutor, 2), name, None),
+    "processes": lambda name: OnExecutor(processes, name, None),
+    "dask": on_dask,
+}
+"""Of each kind one; a slow one is marked below."""
+_MARKS: Final = {
+    "dask": [needs_dask, pytest.mark.long],
+    "processes": [pytest.mark.long],
+    "three workers": [pytest.mark.long],
+}
+each_engine = pytest.mark.parametrize("engine", [pytest.param(name, marks=_MARKS.get(name, ())) for name in ENGINES])
+
+
+@each_engine
+def test_sequences_end_alike_on_every_engine(engine: str) -> None:
+    search = Search(FAULTY, 0, hostile=False)
+    tasks = [partial(run_sequence, search=search, number=number) for number in range(12)]
+    alone = list(Here(choose_described(FAULTY)).run(tasks))
+    assert [ran.number for ran in alone if ran.finding is not None] == [7, 9]
+    with ENGINES[engine](FAULTY) as jobs:
+        assert list(jobs.run(tasks)) == alone
+
+
+def number_of(backend: Backend, description: Description, number: int) -> int:
+    return number
+
+
+def die(backend: Backend, description: Description, number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+def die_once(backend: Backend, description: Description, mark: str) -> str:
+    if not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return description.name
+
+
+@needs_signals
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["three workers", "processes", pytest.param("dask", marks=needs_dask)])
+def test_a_sequence_that_ends_its_worker_is_named_and_no_other_is_lost(engine: str, tmp_path: Path) -> None:
+    tasks: list[Task] = [partial(number_of, number=number) for number in range(10)]
+    tasks[3] = partial(die, number=signal.SIGSEGV)
+    tasks[6] = partial(die, number=signal.SIGKILL)
+    tasks[8] = partial(die_once, mark=str(tmp_path / "mark"))
+    expected: list[object] = [*range(10)]
+    expected[3] = Died("the process was ended by SIGSEGV", is_crash=True)
+    expected[6] = Died("the process was ended by SIGKILL")
+    expected[8] = "reference"
+    with ENGINES[engine]("reference") as jobs:
+        assert list(jobs.run(tasks)) == expected
+
+
+class Inline(Executor):
+    """Runs what it is given at once, and breaks as often as it is told to."""
+
+    def __init__(self, breaks: list[int]) -> None:
+        self.breaks, self.given = breaks, 0
+
+    def submit(self, function: Callable[..., Any], /, *words: Any, **named: Any) -> Future[Any]:
+        if self.breaks[0]:
+            self.breaks[0] -= 1
+            raise BrokenExecutor("nobody is left")
+        self.given += 1
+        future: Future[Any] = Future()
+        future.set_result(function(*words, **named))
+        return future
+
+
+@pytest.mark.parametrize("engine", ["executor", "workers"])
+def test_tasks_are_taken_in_order_when_they_can_begin(engine: str) -> None:
+    taken: list[int] = []
+
+    def tasks() -> Iterator[Task]:
+        for number in range(3 * IN_FLIGHT_MAX):
+            taken.append(number)
+            yield partial(number_of, number=number)
+
+    make = OnExecutor(lambda: Inline([0]), "reference", None) if engine == "executor" else Workers(1, "reference", None)
+    with make as jobs:
+        for place, number in enumerate(jobs.run(tasks())):
+            assert number == place
+            assert len(taken) - place <= IN_FLIGHT_MAX
+    assert taken == [*range(3 * IN_FLIGHT_MAX)]
+
+
+def test_an_executor_that_breaks_is_made_anew_until_it_has_no_workers_at_all() -> None:
+    made: list[Executor] = []
+    breaks = [2]
+
+    def make() -> Executor:
+        made.append(Inline(breaks))
+        return made[-1]
+
+    with OnExecutor(make, "reference", None) as jobs:
+        assert list(jobs.run([partial(number_of, number=7)])) == [7]
+        assert len(made) == 3
+        breaks[0] = 9
+        with pytest.raises(ConfigurationError, match="the executor has no workers: BrokenExecutor: nobody is left"):
+            list(jobs.run([partial(number_of, number=7)]))
+
+
+def find_no_file(backend: Backend, description: Description) -> None:
+    raise FileNotFoundError(2, "No such file or directory", "cases/gone.case")
+
+
+def take_a_wrong_option(backend: Backend, description: Description) -> None:
+    raise CaseError("cases/odd.case", 3, "'free' names nothing", "write 'free a'")
+
+
+def meet_an_error_in_quiesce(backend: Backend, description: Description) -> None:
+    raise LookupError("a place that is not there")
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "kind", "said"),
+    [
+        ("reference", find_no_file, FileNotFoundError, "cases/gone.case"),
+        ("reference", take_a_wrong_option, ConfigurationError, "cases/odd.case:3: 'free' names nothing"),
+        ("reference", meet_an_error_in_quiesce, FailedInWorker, "LookupError: a place that is not there"),
+        ("nonsense", find_no_file, ConfigurationError, "nonsense"),
+        ("command:./is-not-there", find_no_file, BackendUnavailable, "is-not-there"),
+    ],
+)
+def test_an_error_on_an_executor_is_of_the_kind_that_it_is_here(
+    name: str, task: Task, kind: type[Exception], said: str
+) -> None:
+    with OnExecutor(lambda: Inline([0]), name, None) as jobs, pytest.raises(kind, match=re.escape(said)):
+        list(jobs.run([task]))
+
+
+def quiesce(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "quiesce", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+EXPLORE: Final = ("explore", "--backend", "reference:pool.accepts_double_free", "--hostile", "--operations", "2500")
+
+
+@needs_dask
+@pytest.mark.long
+def test_a_campaign_on_two_clusters_finds_and_saves_what_one_process_does(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    alone = quiesce(*EXPLORE, cwd=here)
+    with clusters() as running:
+        names = [word for each in running for word in ("--executor", f"dask:{address_of(each)}")]
+        done = quiesce(*EXPLORE, *names, cwd=there)
+    assert alone.returncode == done.returncode == 1, done.stderr
+    assert done.stdout == alone.stdout
+    assert files_of(there / "found") == files_of(here / "found") != {}
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--executor", "dusk:8786"), "'dusk:8786' is no executor; write dask:ADDRESS"),
+        (("--executor", "dask:"), "'dask:' is no executor"),
+        (("--executor", "dask:a", "--jobs", "2"), "--jobs runs processes here and --executor elsewhere"),
+    ],
+)
+def test_an_executor_that_there_is_not_is_refused(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    refused = quiesce("explore", "--backend", "reference", *words, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert said in refused.stderr
