@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from quiesce.backends.command.pipes import Output, Pipes, StandardFiles
+from quiesce.backends.command.stacks import with_names
 from quiesce.backends.command.wire import BATCH, LINE_BYTES_MAX, QUIT, preview, shorten
 from quiesce.model.backend import BackendFault
 from quiesce.model.rules import ENDS_WITH_INPUT, IN_PROTOCOL, IN_TIME, SURVIVES
@@ -215,7 +216,7 @@ class Program:
     def fault(self, rule: str, observed: str) -> BackendFault:
         """End the program and return the fault to raise, with the end of its standard error as evidence."""
         _kill_group(self._process)
-        self._fault = BackendFault(rule, observed, self._pipes.errors(TAIL_SECONDS))
+        self._fault = BackendFault(rule, observed, with_names(self._pipes.errors(TAIL_SECONDS)))
         self._finalizer()
         return self._fault
 
