@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, get_args
@@ -13,12 +14,14 @@ import pytest
 
 from quiesce.allocators.cases.catalogue import find_cases, load
 from quiesce.allocators.conformance import Conformance, run_conformance
+from quiesce.allocators.generation.campaign import run_campaign
 from quiesce.backends.command import CommandBackend
 from quiesce.model import operations as ops
-from quiesce.model.backend import Capability, DeviceProfile
+from quiesce.model.backend import BackendFault, Capability, DeviceProfile
 from quiesce.model.observations import DeviceSynchronized
-from quiesce.model.outcomes import Unsupported
+from quiesce.model.outcomes import Allocated, OutOfMemory, Unsupported
 from quiesce.model.requests import format_request, parse_request
+from quiesce.model.rules import IN_PROTOCOL, SURVIVES
 
 ROOT: Final = Path(__file__).parents[2]
 FIXTURES: Final = ROOT / "fixtures" / "command"
@@ -111,6 +114,78 @@ def test_a_fault_in_the_example_pool_is_found(tmp_path: Path, language: str, fau
     BUILDS[language](source, tmp_path / "pool")
     conformance = examine(tmp_path / "pool")
     assert RULES[fault] in {finding.rule for finding in conformance.findings}
+
+
+def pool_in_cpp(folder: Path, changes: Mapping[str, str], name: str = "pool") -> CommandBackend:
+    """Return the example pool in C++ with each text replaced by another."""
+    text = POOLS["cpp"].read_text(encoding="utf-8")
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (folder / f"{name}.cpp").write_text(text, encoding="utf-8")
+    build_cpp(folder / f"{name}.cpp", folder / name)
+    return CommandBackend([str(folder / name)])
+
+
+FORKED: Final = {"quiesce::serve(pool)": "quiesce::serve_forked(pool)"}
+DIES: Final = {
+    "        auto found = live_.find(slot);\n": "        auto found = live_.find(slot);\n        std::abort();\n"
+}
+
+
+def test_a_cpp_driver_that_forks_serves_all_contexts_in_one_process(tmp_path: Path) -> None:
+    backend = pool_in_cpp(tmp_path, FORKED)
+    assert backend.serves_again
+    first = backend.open(DeviceProfile())
+    first.ask("a = allocate 64")
+    first.close()
+    second = backend.open(DeviceProfile(capacity_bytes=1 << 20))
+    assert second.program is first.program
+    assert isinstance(second.ask("a = allocate 64").outcome, Allocated)
+    assert isinstance(second.ask("b = allocate 2097152").outcome, OutOfMemory)
+    second.close()
+    conformance = examine(tmp_path / "pool")
+    assert conformance.conforms, conformance.text()
+
+
+def test_a_finding_is_shrunk_to_the_same_case_with_and_without_forks(tmp_path: Path) -> None:
+    fault = {"live_bytes_ -= found->second.size;": "live_bytes_ -= live_.size() == 3 ? 0 : found->second.size;"}
+    shrunk = []
+    for name, changes in (("one", fault), ("forked", fault | FORKED)):
+        discovery = run_campaign(pool_in_cpp(tmp_path, changes, name), seed=1, operations=5000).discovery
+        assert discovery is not None
+        shrunk.append((discovery.case.body, discovery.shrunk.rule, discovery.trials))
+    assert shrunk[0] == shrunk[1]
+
+
+@pytest.mark.parametrize("forked", [False, True])
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc tells a stack in these words")
+def test_a_driver_that_dies_tells_its_stack_without_addresses(tmp_path: Path, *, forked: bool) -> None:
+    backend = pool_in_cpp(tmp_path, {**DIES, **(FORKED if forked else {})})
+    told = []
+    for _ in range(2):
+        context = backend.open(DeviceProfile())
+        context.ask("a = allocate 64")
+        with pytest.raises(BackendFault) as fault:
+            context.ask("free a")
+        assert fault.value.rule == SURVIVES
+        assert "SIGABRT" in fault.value.observed
+        told.append(fault.value.evidence)
+    assert told[0] == told[1]
+    assert "[0x" not in told[0]
+    assert f"  {tmp_path / 'pool'}(" in told[0]
+    if shutil.which("addr2line") is not None:
+        assert "ExamplePool::free(" in told[0]
+
+
+def test_backing_memory_is_that_of_a_device(tmp_path: Path) -> None:
+    backend = pool_in_cpp(
+        tmp_path,
+        {"block.address, size);\n        return true": 'block.address, size, "device", 1);\n        return true'},
+    )
+    with pytest.raises(BackendFault, match="device 1, where 'open' gave 1") as fault:
+        backend.open(DeviceProfile()).ask("a = allocate 64")
+    assert fault.value.rule == IN_PROTOCOL
 
 
 REQUESTS: Final = {
