@@ -30,6 +30,7 @@ NESTED: dict[str, Any] = {"open": {"sockets": []}, "buffers": bytearray()}
 BY_WEAK_KEY: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 BY_WEAK_VALUE: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 GROUPS: defaultdict[int, list[Any]] = defaultdict(list, {3: []})
+SHARDS: dict[int, list[Any]] = {number: [] for number in range(32)}
 LOCAL = threading.local()
 LOCAL.items = []
 
@@ -267,6 +268,11 @@ def keep_a_longer_text() -> None:
 def lose_a_reference() -> None:
     """no Python object: lost references or native memory"""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(Thing()))
+
+
+def keep_by_turns() -> None:
+    """keeping.SHARDS (8 containers in it by turns, +1 a round)"""
+    SHARDS[next(NUMBERS) % 32].append(bytes(20))
 
 
 KEEPING: Final = {name: each for name, each in list(globals().items()) if name.startswith(("keep_", "lose_"))}

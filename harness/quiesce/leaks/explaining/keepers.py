@@ -108,7 +108,9 @@ class Keepers:
         at_exit.append(functions_at_exit())
         named = self._named(self._grown(before, halfway, new, leaking))
         named = named or self._replaced(short, longer) or self._text_of_new(leaking)
-        return self._at_exit(at_exit) or named if named == NOBODY else named
+        if named != NOBODY:
+            return named
+        return self._at_exit(at_exit) or self._by_turns(before, frozenset(map(id, new))) or NOBODY
 
     def _new_objects(self, run_round: Callable[[], None]) -> tuple[list[Any], list[Any]]:
         """Run half of the rounds; return what is new then, and what of it leaks.
@@ -194,6 +196,26 @@ class Keepers:
                 f"{name[:-1]}, {now:,} long, +{_number((now - before[name]) / (2 * self._half_rounds))} a round)"
                 for name, now in self._variables.replaced().items()
                 if before.get(name, now) < halfway.get(name, 0) < now
+            ]
+        )
+
+    def _by_turns(self, before: Sizes, new: frozenset[int]) -> str:
+        """Name the variables in which other containers hold more after each round, and together as much each time."""
+        found = containers(gc.get_objects())
+        now = sizes(found)
+        gained = {key: now[key] - size for key, size in before.items() if now.get(key, 0) > size and key not in new}
+        within: dict[str, list[int]] = {}
+        most = sorted((each for each in found if id(each) in gained), key=lambda each: -gained[id(each)])
+        for each in most[:LOOKED_AT_MAX]:
+            way = self._paths.find([each])
+            if way is not None and way.owner in (TESTED, DEPENDENCY) and not way.is_bounded and not way.is_weak:
+                within.setdefault(way.text.partition("[")[0], []).append(gained[id(each)])
+        rounds = 2 * self._half_rounds
+        return _shortened(
+            [
+                f"{variable} ({len(gains):,} containers in it by turns, +{_number(sum(gains) / rounds)} a round)"
+                for variable, gains in within.items()
+                if sum(gains) >= rounds
             ]
         )
 
