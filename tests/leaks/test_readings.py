@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quiesce.leaks.meters.memory import BLOCKS, PythonMeter
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import C_HEAP, DESCRIPTORS, PYTHON, THREADS
 from quiesce.leaks.readings import Readings
@@ -44,6 +45,16 @@ def test_what_is_taken_within_is_not_counted() -> None:
     held[0] += 1
     readings.take()
     assert list(readings.values(meter.quantity)) == [5, 5, 6]
+
+
+def test_to_leave_out_nothing_changes_no_reading() -> None:
+    readings = Readings([PythonMeter()], Plan())
+    readings.start_over()
+    for _ in range(5):
+        with readings.uncounted():
+            pass
+        readings.take()
+    assert len(set(readings.values(BLOCKS)[1:])) == 1
 
 
 def test_a_limit_counts_for_bytes_only() -> None:

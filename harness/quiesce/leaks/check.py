@@ -187,9 +187,10 @@ class LeakCheck:
                 files = self._files.find(self._rounds.repeat)
             if self._plan.looks_longer and self._plan.looks_at(REFERENCES) and self._is_quick():
                 lost = NoneReferences(self._rounds, self._old).find()
+            if self._plan.looks_longer:
+                self._windows.rests_from = SELDOM_RUNS
             if not moving:
                 moving = self._seldom.moving()
-                self._windows.rests_from = SELDOM_RUNS
             if suspects := self._suspects(moving):
                 growths = self._judged(suspects)
             growths = (*lost, *growths)

@@ -6,8 +6,7 @@ Every meter is read after each round, in room that is taken in advance: what wat
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import pi, sqrt
@@ -171,6 +170,19 @@ ERRORS: Final = 5
 """By how many standard errors that growth must be exceeded, where it varies: it is measured in few rounds."""
 
 
+class Uncounted:
+    """Marks both ends of what does not count. A generator would have a block less at its end than at its beginning."""
+
+    def __init__(self, mark: Callable[[int], None]) -> None:
+        self._mark = mark
+
+    def __enter__(self) -> None:
+        self._mark(-1)
+
+    def __exit__(self, *error: object) -> None:
+        self._mark(1)
+
+
 class Readings:
     """Settles and reads meters. One that cannot be read is left out from then on. ``collect`` collects garbage.
 
@@ -257,12 +269,9 @@ class Readings:
         self._collect()
         return {quantity: value for meter in self._watched_meters() for quantity, value in self._read(meter).items()}
 
-    @contextmanager
-    def uncounted(self) -> Iterator[None]:
+    def uncounted(self) -> Uncounted:
         """Leave out of the readings to come what is taken within."""
-        self._mark(-1)
-        yield
-        self._mark(1)
+        return Uncounted(self._mark)
 
     def _mark(self, sign: int) -> None:
         """Settle and read, and add it to what does not count, in room that is there after the first time."""
