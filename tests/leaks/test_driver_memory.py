@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any, Final
 import pytest
 from tests.simulator.conftest import Start, library, start
 
-from quiesce.leaks.meters.driver_memory import DriverMemoryMeter
+from quiesce.leaks.meters.driver_memory import DriverMemoryMeter, Loads
 from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import FREE_MEMORY, Quantity, kind_of_leak
 from quiesce.leaks.readings import Readings
@@ -33,6 +35,13 @@ def test_nothing_is_read_before_a_driver_is_loaded() -> None:
     meter = DriverMemoryMeter(("libno-driver.so.1",), ())
     assert meter.absent() == "no driver of a GPU is loaded"
     assert meter.read() == {}
+
+
+def test_libraries_are_looked_for_only_after_one_was_loaded(tmp_path: Path) -> None:
+    loads = Loads()
+    assert [loads.are_new() for _ in range(3)] == [True, False, False]
+    ctypes.CDLL(shutil.copy(_ctypes.__file__, tmp_path))
+    assert [loads.are_new() for _ in range(2)] == [True, False]
 
 
 def test_cuda_is_asked_of_devices_with_a_context_and_left_as_it_was(start: Start, library: str) -> None:

@@ -129,8 +129,7 @@ class AnonymousMemoryMeter(BaseMeter):
 
     def _resident_pages(self) -> int:
         """Return how many pages are resident that belong to no file."""
-        with SystemCalls.open_file(f"{self._folder}/statm", encoding="ascii") as file:
-            _, resident, shared, *_ = file.read().split()
+        _, resident, shared, *_ = SystemCalls.line(f"{self._folder}/statm").split()
         return int(resident) - int(shared)
 
     def _anonymous_bytes(self) -> int:

@@ -76,10 +76,11 @@ class VariableMeter(BaseMeter):
     def held_bytes(self) -> int:
         """Return what the variables hold together."""
         values = self._values()
-        counted = tuple(compress(values, map(_UNITS.__contains__, map(type, values))))
+        counted = tuple(compress(values, map(_COUNTED.__contains__, map(type, values))))
         kinds = tuple(map(type, counted))
-        held: int = sum(map(mul, map(len, counted), map(_UNITS.__getitem__, kinds)))
-        others = compress(values, map(_SIZES.__contains__, map(type, values)))
+        in_units = tuple(map(_UNITS.get, kinds))
+        held: int = sum(map(mul, map(len, compress(counted, in_units)), filter(None, in_units)))
+        others = compress(counted, map(_SIZES.__contains__, kinds))
         return held + sum(_SIZES[type(each)](each) for each in others)
 
     def _values(self) -> list[Any]:
