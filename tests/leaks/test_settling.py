@@ -47,6 +47,15 @@ def test_old_objects_are_left_out_and_come_back() -> None:
     assert gc.get_freeze_count() == 0
 
 
+def test_cycles_that_a_first_round_left_do_not_grow_old() -> None:
+    Chained.gone = 0
+    old = OldObjects()
+    Chained(0)
+    old.set_aside()
+    old.thaw()
+    assert Chained.gone == 1
+
+
 def test_a_program_that_freezes_itself_is_left_alone() -> None:
     gc.freeze()
     try:

@@ -178,6 +178,7 @@ class LeakChecks:
     def __init__(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
         self._checker = LeakChecker(Owners(runner_places(config)), fixture_value)
         self._checker.leave_out(items)
+        self._checker.leave_out(each.callspec for each in items if hasattr(each, "callspec"))
         config.stash[CONTEXT_METER] = self._checker.contexts
         self._keeps_errors = bool(config.option.usepdb)
         self._progress_writer = progress_writer(config)
@@ -214,7 +215,8 @@ class LeakChecks:
         stop_timeout(item)
         self._kernels.begin()
         started = time.monotonic()
-        rounds = TestRounds(item, repeats_failures=test.is_asked_for and not self._keeps_errors)
+        repeats_failures = test.is_asked_for and not self._keeps_errors
+        rounds = TestRounds(item, self._checker.leave_out, repeats_failures=repeats_failures)
         progress = LeakProgress(self._progress_writer, item.nodeid, test.plan.seconds)
         others: tuple[Finding, ...] = ()
         self._in_round = True

@@ -15,7 +15,7 @@ import copy
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -96,13 +96,17 @@ class FirstRun:
 class TestRounds:
     """Runs the rounds of one test. Fixtures of a wider scope than the test stay between them.
 
+    ``leave_out`` is told of the reports, whose lists are none of the test's, before it could find them.
     ``repeats_failures`` says that a test is repeated, too, whose first run fails.
     """
 
     __test__ = False
 
-    def __init__(self, item: pytest.Item, *, repeats_failures: bool) -> None:
+    def __init__(
+        self, item: pytest.Item, leave_out: Callable[[Iterable[object]], None], *, repeats_failures: bool
+    ) -> None:
         self._item = item
+        self._leave_out = leave_out
         self._repeats_failures = repeats_failures
         self._next = copy.copy(item)  # the same parents, another item: only what belongs to the test is torn down
         doctest = getattr(item, "dtest", None)
@@ -150,6 +154,7 @@ class TestRounds:
         error = None if call.excinfo is None else call.excinfo.value
         if first is not None:
             first.keep(report, error)
+            self._leave_out([report])
         if call.excinfo is not None and report.failed and not self.failure:
             self.failure = f"{when}: {call.excinfo.exconly(tryshort=True)}\n{report.longreprtext}"
         return error

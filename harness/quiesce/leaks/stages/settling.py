@@ -131,6 +131,11 @@ REPLACING_ROUNDS: Final = 6
 """How many rounds tell what each of them replaces from what was replaced once."""
 
 
+YOUNG: Final = 1
+"""The generations up to this one hold what one test left. Its cycles would grow old uncollected, and each check would
+read their lists: after 1,000 tests that define classes, 10,000."""
+
+
 _clear_internal_caches: Final[Callable[[], None]] = next(
     (getattr(sys, name) for name in ("_clear_internal_caches", "_clear_type_cache") if hasattr(sys, name)), lambda: None
 )
@@ -168,7 +173,8 @@ class OldObjects:
     def set_aside(self) -> None:
         """Leave out everything that exists now, and know no more than where its lists are: that is quicker."""
         if self._can:
-            self.lists.locate()
+            self.lists.locate()  # first, for it asks whether objects have grown old since the last check
+            gc.collect(YOUNG)
             gc.freeze()
             self.are_frozen = True
 
