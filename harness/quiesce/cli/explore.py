@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from quiesce.allocators.cases import write_case
-from quiesce.allocators.generation import FOLDER, STATES, CampaignResult, Cause, Jobs, Search, reproduce_command
+from quiesce.allocators.cases import Case, write_case
+from quiesce.allocators.generation import FOLDER, STATES, CampaignResult, Cause, Jobs, Search, Tally, reproduce_command
 from quiesce.backends.registry import Usable
 from quiesce.cli.arguments import (
     Once,
@@ -27,13 +29,26 @@ from quiesce.cli.arguments import (
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, explain
 from quiesce.cli.executors import OnExecutor, executor_of
-from quiesce.cli.exploring import Explored, Exploring, explore, is_red, open_corpus, results_of
+from quiesce.cli.exploring import (
+    FROM_SOURCE,
+    Corpus,
+    Explored,
+    Exploring,
+    explore,
+    is_red,
+    open_corpus,
+    results_of,
+    whole_case,
+)
 from quiesce.cli.report_writing import describe_machine, write_reports
+from quiesce.cli.resuming import KeptCampaign, forget_campaigns
 from quiesce.cli.saved_cases import save_or_complain, tell_how_to_run
 from quiesce.cli.selection import choose_described
 from quiesce.cli.workers import Here, Workers
 from quiesce.files import naming
-from quiesce.model.errors import ConfigurationError, reproduced_by
+from quiesce.model import wording
+from quiesce.model.errors import ConfigurationError, QuiesceError, reproduced_by
+from quiesce.model.results import Result
 from quiesce.model.wording import counted
 from quiesce.reporting import clean_line, clear_folder
 
@@ -69,6 +84,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "one of Hypothesis' databases",
     )
     add_report(parser, "write reports here")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on where a run with the same --report or --corpus was ended; from the beginning where there is none",
+    )
     parser.add_argument("--coverage", action="store_true", help="count how often each operation met each state")
     parser.add_argument(
         "--coverage-json", type=output_file, metavar="FILE", help="write these counts to a file, with the seed"
@@ -104,39 +124,117 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     operations = arguments.operations
     if operations is None and arguments.seconds is None:
         operations = OPERATIONS_DEFAULT
-    operations = None if operations is None else search.share_of(operations)
+    folder = _folder_of_state(arguments)
+    kept = None if folder is None else KeptCampaign(folder, search, console)
+    tally = _begin(arguments, kept, None if operations is None else search.share_of(operations))
+    corpus = None if arguments.corpus is None else open_corpus(arguments.corpus, usable.description, search)
+    outcome = _Outcome(arguments, search, usable, corpus, console)
+    outcome.whole = [whole_case(search, usable.description, each) for each in tally.to_shrink()]
+    exploring = Exploring(arguments.save, console, outcome.found, (lambda _: None) if kept is None else kept.keep)
+    try:
+        with _engine(arguments, usable, console) as jobs:
+            if corpus is not None:
+                own = {write_case(case) for case in outcome.whole}
+                outcome.replayed = corpus.replay(jobs, arguments.save, console, own)
+            explored = explore(search, jobs, usable.description, exploring, tally, arguments.seconds)
+    except (KeyboardInterrupt, QuiesceError, OSError):
+        _tell_how_to_go_on(arguments, kept, console)
+        raise
+    if explored.interrupted:
+        _tell_how_to_go_on(arguments, kept, console)
+    return outcome.conclude(explored)
+
+
+def _folder_of_state(arguments: argparse.Namespace) -> Path | None:
+    """Return where the state of the campaign is kept. Raises :class:`ConfigurationError` to go on with none."""
+    if arguments.report is not None:
+        kept_in: Path = arguments.report
+        return kept_in
+    if arguments.corpus is not None and not arguments.corpus.startswith(FROM_SOURCE):
+        return Path(arguments.corpus)
+    if arguments.resume:
+        raise ConfigurationError("--resume: which campaign goes on? Write its --report DIR or --corpus DIR")
+    return None
+
+
+def _begin(arguments: argparse.Namespace, kept: KeptCampaign | None, operations_max: int | None) -> Tally:
+    """Return what an earlier run came to, or remove it."""
+    if kept is not None and arguments.resume:
+        return kept.load(operations_max)
     if arguments.report is not None:
         clear_folder(arguments.report)
-    corpus = None if arguments.corpus is None else open_corpus(arguments.corpus, usable.description, search)
-    with contextlib.ExitStack() as stack:
-        jobs = stack.enter_context(_engine(arguments, usable, console))
-        replayed = () if corpus is None else corpus.replay(jobs, arguments.save, console)
-        explored = explore(
-            search, jobs, usable.description, Exploring(arguments.save, console), operations, arguments.seconds
-        )
-    result = explored.tally.result(search)
-    if told := render(result, explored):
-        console.write(f"{told}\n")
-    if arguments.coverage:
-        console.write(f"{result.coverage.table()}\n")
-    is_written = arguments.coverage_json is None or _try_coverage(result, arguments.coverage_json, console)
-    for cause in explored.causes:
-        _show(cause, search, arguments.save, console)
-        if corpus is not None:
-            corpus.keep(cause.discovery.case, console)
-    if arguments.report is not None:
-        record = {**describe_machine(), f"version of {usable.name}": usable.description.version}
-        results = [*replayed, *results_of(result, explored, search)]
-        is_written &= write_reports(
-            arguments.report, results, console, seed=search.seed, run=record, ending=explored.error
-        )
-    console.write(f"{conclusion(result, explored)}\n")
-    if explored.error is not None:
-        with reproduced_by(_up_to(result, search)):
-            raise explored.error
-    if explored.causes or is_red(replayed):
-        return ExitCode.FINDINGS
-    return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
+        forget_campaigns(arguments.report)
+    elif kept is not None:
+        kept.forget()
+    return Tally(operations_max)
+
+
+def _tell_how_to_go_on(arguments: argparse.Namespace, kept: KeptCampaign | None, console: Console) -> None:
+    if kept is None or not kept.path.exists():
+        return
+    words = [word for word in arguments.words if word != "--resume"]
+    console.end_progress()
+    console.complain(f"this goes on where it ended: {wording.join(['quiesce', *words, '--resume'])}")
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What a campaign leaves: case files, the corpus and reports, each at every finding and at the end."""
+
+    arguments: argparse.Namespace
+    search: Search
+    usable: Usable
+    corpus: Corpus | None
+    console: Console
+    replayed: Sequence[Result] = ()
+    whole: list[Case] = field(default_factory=list)
+
+    def found(self, case: Case, by_now: Explored) -> None:
+        """Keep a failing sequence that nobody has shrunk yet, which is saved already."""
+        self.whole.append(case)
+        if self.corpus is not None:
+            self.corpus.keep(case, self.console)
+        self._report(by_now, KeyboardInterrupt())
+
+    def conclude(self, explored: Explored) -> ExitCode:
+        """Say what was found, and return the exit code of that."""
+        console, result = self.console, explored.tally.result(self.search)
+        if told := render(result, explored):
+            console.write(f"{told}\n")
+        if self.arguments.coverage:
+            console.write(f"{result.coverage.table()}\n")
+        path = self.arguments.coverage_json
+        is_written = path is None or _try_coverage(result, path, console)
+        for cause in explored.causes:
+            _show(cause, self.search, self.arguments.save, console)
+        self._replace_whole([cause.discovery.case for cause in explored.causes])
+        is_written &= self._report(explored, explored.error)
+        console.write(f"{conclusion(result, explored)}\n")
+        if explored.error is not None:
+            with reproduced_by(_up_to(result, self.search)):
+                raise explored.error
+        if explored.causes or is_red(self.replayed):
+            return ExitCode.FINDINGS
+        return ExitCode.NOTHING_FOUND if result.operations and is_written else ExitCode.COULD_NOT_RUN
+
+    def _replace_whole(self, shrunk: list[Case]) -> None:
+        """Keep what came of the sequences in the corpus, in place of the sequences."""
+        if self.corpus is None:
+            return
+        for case in shrunk:
+            self.corpus.keep(case, self.console)
+        texts = {write_case(case) for case in shrunk}
+        for case in self.whole:
+            if write_case(case) not in texts:
+                self.corpus.forget(case)
+
+    def _report(self, explored: Explored, ending: BaseException | None) -> bool:
+        if self.arguments.report is None:
+            return True
+        record = {**describe_machine(), f"version of {self.usable.name}": self.usable.description.version}
+        results = [*self.replayed, *results_of(explored.tally.result(self.search), explored, self.search)]
+        directory = self.arguments.report
+        return write_reports(directory, results, self.console, seed=self.search.seed, run=record, ending=ending)
 
 
 def _engine(arguments: argparse.Namespace, usable: Usable, console: Console) -> contextlib.AbstractContextManager[Jobs]:

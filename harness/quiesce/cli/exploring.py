@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final
 
 from quiesce.allocators.cases import CASE_SUFFIX, Case, write_case
 from quiesce.allocators.execution import run_case
 from quiesce.allocators.generation import (
+    IN_FLIGHT_MAX,
     CampaignResult,
     Cause,
     Died,
@@ -36,7 +37,7 @@ from quiesce.allocators.generation import (
     save,
     shrink_failing,
 )
-from quiesce.allocators.generation.corpus import Database, folder_database, keep, kept
+from quiesce.allocators.generation.corpus import Database, folder_database, forget, keep, kept
 from quiesce.backends import python_source
 from quiesce.cli.console import Console
 from quiesce.cli.endings import explain
@@ -47,16 +48,19 @@ from quiesce.model.results import Result, Verdict
 from quiesce.model.wording import counted
 from quiesce.reporting import clean_line
 
-_DEATHS_MAX: Final = 3
-"""After so many sequences that ended their process, a search ends: each of them costs a new one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Exploring:
-    """Where failing sequences are saved, and who is told."""
+    """Where failing sequences are saved, and who is told.
+
+    ``found`` hears of each that will be shrunk, as a case, with all that is known by then; ``keep`` of how far it has
+    come.
+    """
 
     directory: Path
     console: Console
+    found: Callable[[Case, Explored], None] = lambda _, __: None
+    keep: Callable[[Tally], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +78,27 @@ def explore(
     jobs: Jobs,
     description: Description,
     exploring: Exploring,
-    operations: int | None,
+    tally: Tally,
     seconds: float | None,
 ) -> Explored:
-    """Run a search to its end and shrink what fails; Ctrl-C ends it with what was found by then, if anything."""
-    tally = Tally(operations)
-    whole: dict[int, Discovery] = {}
+    """Run a search to its end and shrink what fails; Ctrl-C ends it with what was found by then, if anything.
+
+    ``tally`` has what an earlier process came to, if one did.
+    """
+    whole = {each.number: _save_whole(search, description, each, exploring) for each in tally.to_shrink()}
     interrupted, own_error = False, None
     try:
-        for failing in _search(search, jobs, tally, exploring.console, operations, seconds):
-            if failing in tally.to_shrink():
-                whole[failing.number] = _save_whole(search, description, failing, exploring)
-        shrunk = _shrink(search, jobs, tally, whole)
+        try:
+            for failing in _search(search, jobs, tally, exploring, seconds):
+                if failing in tally.to_shrink():
+                    whole[failing.number] = _save_whole(search, description, failing, exploring)
+                    by_now = Explored(tally, tuple(distinct(whole.values(), seed=search.seed)), interrupted=True)
+                    exploring.found(whole[failing.number].case, by_now)
+                    exploring.keep(tally)
+        finally:
+            if not tally.is_entering:
+                exploring.keep(tally)
+        shrunk = _shrink(search, jobs, tally, whole, exploring.directory)
     except KeyboardInterrupt:
         if not whole:
             raise
@@ -104,13 +117,13 @@ def explore(
     return Explored(tally, tuple(causes), interrupted, own_error)
 
 
-def _search(
-    search: Search, jobs: Jobs, tally: Tally, console: Console, operations: int | None, seconds: float | None
-) -> Iterator[Failing]:
+def _search(search: Search, jobs: Jobs, tally: Tally, exploring: Exploring, seconds: float | None) -> Iterator[Failing]:
     """Run sequences until it is enough, and yield those that fail, in their order."""
+    if tally.is_over:
+        return
     ends_at = None if seconds is None else time.monotonic() + seconds
-    deaths = 0
-    numbers = takewhile(lambda _: ends_at is None or time.monotonic() < ends_at, search.numbers())
+    following = islice(search.numbers(), tally.sequences, None)
+    numbers = takewhile(lambda _: ends_at is None or time.monotonic() < ends_at, following)
     sent: list[int] = []
 
     def tasks() -> Iterator[partial[Ran]]:
@@ -121,23 +134,30 @@ def _search(
     for place, result in enumerate(jobs.run(tasks())):
         ran = result
         if isinstance(result, Died):
-            deaths += 1
             ran = ended_process(sent[place], result)
         failing = tally.add(ran)
-        console.progress(tally.operations, operations or 0, f"operations, sequence {ran.number}")
+        said = f"operations, sequence {ran.number}"
+        exploring.console.progress(tally.operations, tally.operations_max or 0, said)
         if failing is not None:
             yield failing
-        if tally.is_enough or deaths == _DEATHS_MAX:
+        if tally.is_over:
             return
+        if tally.sequences % IN_FLIGHT_MAX == 0:
+            exploring.keep(tally)
 
 
-def _save_whole(search: Search, description: Description, failing: Failing, exploring: Exploring) -> Discovery:
-    """Save a failing sequence as it is, so that nothing that comes later can lose it."""
+def whole_case(search: Search, description: Description, failing: Failing) -> Case:
+    """Return a failing sequence as it is, as a case."""
     sequence = generate_one(description, search.seed, failing.number, hostile=search.hostile)
     command = reproduce_command(
         search.name, search.seed, hostile=search.hostile, operations=max(1, failing.operations), shard=search.shard
     )
-    case = named_case(sequence.case(), failing.finding, description, found_by=command, name=case_name(search, failing))
+    return named_case(sequence.case(), failing.finding, description, found_by=command, name=case_name(search, failing))
+
+
+def _save_whole(search: Search, description: Description, failing: Failing, exploring: Exploring) -> Discovery:
+    """Save a failing sequence as it is, so that nothing that comes later can lose it."""
+    case = whole_case(search, description, failing)
     with contextlib.suppress(OSError):  # it is told when the shorter one cannot be saved either
         save(case, exploring.directory)
     if failing.is_first:
@@ -145,8 +165,10 @@ def _save_whole(search: Search, description: Description, failing: Failing, expl
     return Discovery(failing.number, failing.finding, case, failing.finding, 0, interrupted=True)
 
 
-def _shrink(search: Search, jobs: Jobs, tally: Tally, whole: dict[int, Discovery]) -> dict[int, Discovery]:
-    """Shrink what is to be shrunk. What ends its process stays as it is."""
+def _shrink(
+    search: Search, jobs: Jobs, tally: Tally, whole: dict[int, Discovery], directory: Path
+) -> dict[int, Discovery]:
+    """Shrink what is to be shrunk, and save it at once. What ends its process stays as it is."""
     shrunk = dict(whole)
     chosen = tally.to_shrink()
     with contextlib.suppress(KeyboardInterrupt):
@@ -154,6 +176,8 @@ def _shrink(search: Search, jobs: Jobs, tally: Tally, whole: dict[int, Discovery
         for failing, discovery in zip(chosen, results, strict=True):
             if not isinstance(discovery, Died):
                 shrunk[failing.number] = discovery
+                with contextlib.suppress(OSError):  # it is told when the causes are saved
+                    save(discovery.case, directory)
     return shrunk
 
 
@@ -187,7 +211,7 @@ def results_of(result: CampaignResult, explored: Explored, search: Search) -> li
     ]
 
 
-_FROM_SOURCE: Final = f"{python_source.PREFIX}:"
+FROM_SOURCE: Final = f"{python_source.PREFIX}:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +222,10 @@ class Corpus:
     backend: str
     search: Search
 
-    def replay(self, jobs: Jobs, directory: Path, console: Console) -> list[Result]:
-        """Run what is kept, and show and save what still fails."""
+    def replay(self, jobs: Jobs, directory: Path, console: Console, without: Container[str] = ()) -> list[Result]:
+        """Run what is kept, and show and save what still fails; ``without`` has cases of this very campaign."""
         cases, unreadable = kept(self.database, self.backend, hostile=self.search.hostile)
+        cases = [case for case in cases if write_case(case) not in without]
         if unreadable:
             console.complain(f"{counted(unreadable, 'sequence')} of the corpus can't be read by this version")
         results = []
@@ -222,6 +247,11 @@ class Corpus:
             said = explain(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
             console.complain(f"a sequence is not kept in the corpus: {said}")
 
+    def forget(self, case: Case) -> None:
+        """Take out a case of which a shorter one is kept; one that stays there is no harm."""
+        with contextlib.suppress(Exception):
+            forget(self.database, self.backend, case, hostile=self.search.hostile)
+
     def _show(self, case: Case, result: Result, directory: Path, console: Console) -> None:
         for finding in result.findings[:1]:
             console.write(f"{finding.rule} is still broken by a sequence of the corpus\n")
@@ -239,10 +269,10 @@ def open_corpus(name: str, description: Description, search: Search) -> Corpus:
 
     Raises :class:`QuiesceError` where there is none.
     """
-    if not name.startswith(_FROM_SOURCE):
+    if not name.startswith(FROM_SOURCE):
         return Corpus(folder_database(Path(name)), description.name, search)
-    made = python_source.make(name.removeprefix(_FROM_SOURCE), name)
-    if not (callable(getattr(made, "fetch", None)) and callable(getattr(made, "save", None))):
+    made = python_source.make(name.removeprefix(FROM_SOURCE), name)
+    if not all(callable(getattr(made, name, None)) for name in ("fetch", "save", "delete")):
         raise ConfigurationError(f"'{name}' makes {type(made).__name__}, which is none of Hypothesis' databases")
     database: Database = made  # type: ignore[assignment]  # it has the methods
     return Corpus(database, description.name, search)

@@ -78,11 +78,11 @@ def write_reports(
     *,
     seed: int,
     run: Mapping[str, str],
-    ending: Exception | None = None,
+    ending: BaseException | None = None,
 ) -> bool:
     """Write the reports of what is known already, and return whether they could be written.
 
-    ``ending`` is the error in quiesce itself that ended the run, if one did.
+    ``ending`` is what ended the run, if it did not come to its end.
     """
     writing = ReportWriting(directory, console, seed=seed, run=run)
     try:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from quiesce.reporting.github import summary as summary
     from quiesce.reporting.glossary import RULES_BY_SUBJECT as RULES_BY_SUBJECT
     from quiesce.reporting.html import why_unavailable as why_unavailable
+    from quiesce.reporting.json_values import RecordError as RecordError
+    from quiesce.reporting.json_values import record_of as record_of
+    from quiesce.reporting.json_values import value_from as value_from
     from quiesce.reporting.leak_checks import COMES_TO_A_VERDICT as COMES_TO_A_VERDICT
     from quiesce.reporting.leak_checks import KEEPS_TO_ITS_PEAK as KEEPS_TO_ITS_PEAK
     from quiesce.reporting.leak_checks import LEAVES as LEAVES
@@ -73,6 +76,7 @@ else:  # type checkers refuse a name that is not above
             "github": "SUMMARY_BYTES_MAX annotation_lines checkout finding_lines summary",
             "glossary": "RULES_BY_SUBJECT",
             "html": "why_unavailable",
+            "json_values": "RecordError record_of value_from",
             "leak_checks": (
                 "COMES_TO_A_VERDICT KEEPS_TO_ITS_PEAK LEAVES MARKER_SAYS checks_in_short leak_check_lines "
                 "leak_in_short shortened"

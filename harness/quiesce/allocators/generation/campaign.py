@@ -230,6 +230,9 @@ def reproduce_command(
 SHRUNK_OF_A_RULE_MAX: Final = 4
 """So many sequences that break one rule are shrunk; those after them mostly have the same causes, and are counted."""
 
+DEATHS_MAX: Final = 3
+"""After so many sequences that ended their process, a search ends: each of them costs a new one."""
+
 _Cause: TypeAlias = tuple[str, frozenset[str]]
 
 
@@ -263,6 +266,15 @@ class Tally:
     unsupported: Counter[str] = field(default_factory=Counter)
     coverage: Coverage = field(default_factory=Coverage)
     failing: list[Failing] = field(default_factory=list)
+    deaths: int = 0
+    """How many sequences ended their process."""
+    is_entering: bool = False
+    """Whether the next sequence is entered in part: a signal came in between."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more runs: it is enough, or too many sequences ended their process, which is dear."""
+        return self.is_enough or self.deaths >= DEATHS_MAX
 
     @property
     def is_enough(self) -> bool:
@@ -273,7 +285,14 @@ class Tally:
 
     def add(self, ran: Ran) -> Failing | None:
         """Enter the next sequence, and return it if it fails."""
+        self.is_entering = True
+        failing = self._enter(ran)
+        self.is_entering = False
+        return failing
+
+    def _enter(self, ran: Ran) -> Failing | None:
         self.operations += ran.operations
+        self.deaths += ran.ended_its_process
         self.sequences += 1
         self.skipped += ran.skipped
         self.coverage.pairs.update(ran.pairs)

@@ -30,6 +30,9 @@ class Database(Protocol):
     def save(self, key: bytes, value: bytes) -> None:
         """Keep a value under a key, once."""
 
+    def delete(self, key: bytes, value: bytes) -> None:
+        """Remove a value, if it is there."""
+
 
 def folder_database(folder: Path) -> Database:
     """Return Hypothesis' database of a folder. Raises :class:`ConfigurationError` without Hypothesis."""
@@ -44,6 +47,11 @@ def folder_database(folder: Path) -> Database:
 def keep(database: Database, backend: str, case: Case, *, hostile: bool) -> None:
     """Keep a failing case of the backend that describes itself by that name."""
     database.save(_key(backend, hostile), write_case(case).encode())
+
+
+def forget(database: Database, backend: str, case: Case, *, hostile: bool) -> None:
+    """Remove what was kept."""
+    database.delete(_key(backend, hostile), write_case(case).encode())
 
 
 def kept(database: Database, backend: str, *, hostile: bool) -> tuple[list[Case], int]:
