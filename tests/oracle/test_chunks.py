@@ -161,7 +161,18 @@ free a
 b = allocate 1MiB managed
 launch on t writes=b
 """
+CHUNK_TOO_MANY = """\
+a = allocate 31MiB
+b = allocate 31MiB
+c = allocate 4MiB
+"""
+ONE_ERROR = """\
+fail backing 1
+a = allocate 1MiB
+"""
 FOUND = {
+    "TriesALargerChunk": ("pool_falls_back_to_a_smaller_chunk", "memory, capacity, backing-ledger", CHUNK_TOO_MANY),
+    "GivesUpAfterAnError": ("pool_falls_back_to_a_smaller_chunk", "memory, injection, backing-ledger", ONE_ERROR),
     "StagedBlocksAreForgotten": (
         "memory_is_reused_only_after_its_last_use",
         "memory, pinned, staging, streams, events, stall, launch",

@@ -108,6 +108,8 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("powers of two", returning.CachedCountsAgainstTheLimit, "wrong limit", FITS),
     _policy("exact sizes from the top down", returning.LimitIsCheckedBehind, "wrong limit", LIMIT),
     _policy("coarse chunks", returning.NeverASmallerChunk, "missing retry", SMALLER, FITS),
+    _policy("coarse chunks", returning.TriesALargerChunk, "missing retry", SMALLER),
+    _policy("coarse chunks", returning.GivesUpAfterAnError, "missing retry", SMALLER),
     _policy("doubling chunks", returning.NeverStartsOver, "fragmentation", GROWTH),
     _policy("exact sizes from the top down", returning.TakesWithoutNoting, "missing rollback", FITS),
     _policy("exact sizes from the top down", returning.SqueezesSmallFirst, "missing retry", FITS),

@@ -144,6 +144,35 @@ class NeverASmallerChunk(Coarse):
         self.ranges.append(Area(address, self.chunks[address], address))
 
 
+class TriesALargerChunk(Coarse):
+    """What has no room for a chunk of the usual size tries one that is larger by 1 MiB."""
+
+    def grow(self, size: int) -> None:
+        usual = max(self.chunk, round_up(size, self.smallest))
+        for chunk in (usual, usual + self.smallest):
+            try:
+                address = self.obtain(chunk, self.alignment)
+            except NoMemory:
+                self.squeeze()
+                continue
+            self.ranges.append(Area(address, self.chunks[address], address))
+            return
+        raise NoMemory
+
+
+class GivesUpAfterAnError(Coarse):
+    """An error of the call below ends a request, and only what is known to be left is asked for in smaller chunks."""
+
+    def grow(self, size: int) -> None:
+        left = self.heap.capacity - self.heap.held_bytes
+        usual = max(self.chunk, round_up(size, self.smallest))
+        if usual > left or (self.limit is not None and self.held_bytes + usual > self.limit):
+            super().grow(size)
+            return
+        address = self.obtain(usual, self.alignment)
+        self.ranges.append(Area(address, self.chunks[address], address))
+
+
 class NeverStartsOver(Doubling):
     """The chunk that was last asked for sets the next one's size, also when nothing is held any more."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -21,7 +22,7 @@ from quiesce.model.backend import Capability, Promise
 from quiesce.model.findings import Finding, Grade
 from quiesce.model.gauges import Gauge, best_reading
 from quiesce.model.observations import BackingRefused, CopyEnqueued
-from quiesce.model.operations import MemoryKind, Slot
+from quiesce.model.operations import InjectedError, MemoryKind, Slot
 from quiesce.model.outcomes import Done, OutOfMemory
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words
@@ -209,11 +210,12 @@ def pool_falls_back_to_a_smaller_chunk(model: Model, change: Change) -> Iterator
         return
     known = model.chunks.smallest_bytes.get(key, max(sizes))
     model.chunks.smallest_bytes[key] = min(known, *sizes)
-    if change.made is not None or change.armed is not None:
+    if not isinstance(change.outcome, OutOfMemory) or change.armed is InjectedError.FOREIGN:
         return
     if not all(isinstance(ask.observation, BackingRefused) for ask in change.asks):
         return
-    if min(sizes) < max(sizes) or _is_short_of_a_chunk(model, operation.pool):
+    is_smaller_tried = any(later < earlier for earlier, later in itertools.pairwise(sizes))
+    if is_smaller_tried or _is_short_of_a_chunk(model, operation.pool):
         return
     least = 2 * worst_class(model, operation.size_bytes + (operation.alignment_bytes or 0))
     largest = max(least, min(known, model.description.chunk_bytes // 2))
