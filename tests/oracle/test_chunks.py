@@ -170,7 +170,12 @@ ONE_ERROR = """\
 fail backing 1
 a = allocate 1MiB
 """
+ODD = """\
+a = allocate 1000
+b = allocate 1000
+"""
 FOUND = {
+    "SizesAreRoundedDown": ("blocks_have_the_size_that_was_asked_for", "memory", ODD),
     "TriesALargerChunk": ("pool_falls_back_to_a_smaller_chunk", "memory, capacity, backing-ledger", CHUNK_TOO_MANY),
     "GivesUpAfterAnError": ("pool_falls_back_to_a_smaller_chunk", "memory, injection, backing-ledger", ONE_ERROR),
     "StagedBlocksAreForgotten": (
@@ -256,6 +261,15 @@ def test_a_request_that_was_served_before_is_told() -> None:
     (finding,) = findings(BY_NAME["LosesEightBytes"].backend, "LosesEightBytes")
     assert finding.expected == (
         "allocated: the same request was served when nothing was held, and 67,108,864 bytes (64 MiB) are certainly free"
+    )
+
+
+def test_a_block_that_is_too_small_is_no_wrong_counter() -> None:
+    (finding,) = findings(BY_NAME["SizesAreRoundedDown"].backend, "SizesAreRoundedDown")
+    assert finding.kind == "block that is too small"
+    assert (finding.expected, finding.observed) == (
+        "a block of at least 1,000 bytes",
+        "992 bytes, as live rose by no more",
     )
 
 

@@ -93,6 +93,7 @@ class Kind(enum.StrEnum):
     OVERFLOW = "buffer overflow"
     STACK_OVERFLOW = "stack overflow"
     OVERLAP = "overlapping blocks"
+    TOO_SMALL = "block that is too small"
     FOREIGN_MEMORY = "block outside its pool"
     SIZE_OVERFLOW = "size overflow"
     MISALIGNED = "misaligned address"
@@ -147,6 +148,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     Kind.OVERFLOW: "Bytes after a block are overwritten.",
     Kind.STACK_OVERFLOW: "Functions of a kernel call each other deeper than a thread has stack for.",
     Kind.OVERLAP: "The same bytes are handed out twice.",
+    Kind.TOO_SMALL: "A block has fewer bytes than were asked for.",
     Kind.FOREIGN_MEMORY: "A block lies in memory that its pool did not take.",
     Kind.SIZE_OVERFLOW: "A size or an address wraps around.",
     Kind.MISALIGNED: "An address is not a multiple of its alignment.",

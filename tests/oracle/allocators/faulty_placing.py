@@ -12,6 +12,7 @@ from .caching import HugePages, PowersOfTwo
 from .heap import Heap, NoMemory
 from .machine import Stream
 from .policy import Area, Use, round_up
+from .slabs import Chunks
 
 
 class SizesWrap(PowersOfTwo):
@@ -47,6 +48,15 @@ class PowersAreRoundedDown(PowersOfTwo):
 
     def footprint(self, size: int) -> int:
         return super().footprint(size & (size - 1) or size if self.host and size & 1 else size)
+
+
+class SizesAreRoundedDown(Chunks):
+    """A size is rounded to units of 16 bytes, downwards: a block may lack its last bytes."""
+
+    unit = 16
+
+    def allocate(self, size: int, align: int, stream: Stream) -> Area:
+        return super().allocate(max(self.unit, size - size % self.unit), align, stream)
 
 
 class PinnedMemoryLiesOnPages(PowersOfTwo):
