@@ -10,7 +10,7 @@ import pytest
 from quiesce.allocators.cases.case import Request
 from quiesce.allocators.cases.parser import parse_text
 from quiesce.allocators.generation.editing import leaves
-from quiesce.allocators.generation.saving import named_case, save
+from quiesce.allocators.generation.saving import in_short_names, named_case, save
 from quiesce.backends.reference import backend as reference
 from quiesce.model.findings import Finding
 
@@ -32,8 +32,8 @@ def test_a_save_that_is_cut_short_leaves_what_was_there(tmp_path: Path, monkeypa
 
 
 def test_what_fails_only_when_everything_is_given_back_is_told() -> None:
-    case = parse_text("title: x\nkind: control\nneeds: memory\n\nblock7 = allocate 1\n", "x.case", "x")
-    finding = Finding("some_rule", "one thing", "another", request="free block7")
+    case = parse_text("title: x\nkind: control\nneeds: memory\n\nb7 = allocate 1\n", "x.case", "x")
+    finding = Finding("some_rule", "one thing", "another", request="free b7")
     named = named_case(case, finding, reference().describe(), found_by="a test", name="x")
     (made,) = leaves(named.body)
     assert isinstance(made, Request)
@@ -43,3 +43,22 @@ def test_what_fails_only_when_everything_is_given_back_is_told() -> None:
         "expected: one thing",
         "observed: another",
     ]
+
+
+def test_a_finding_has_the_names_of_the_saved_case() -> None:
+    case = parse_text("title: x\nkind: control\nneeds: memory\n\nb7 = allocate 1\nfree b7\n", "x.case", "x")
+    finding = Finding(
+        "some_rule",
+        "no 'block8'",
+        "an overlap with 'b7'",
+        request="free b7",
+        allocated_by="operation 0: b7 = allocate 1",
+    )
+    named = named_case(case, finding, reference().describe(), found_by="a test", name="x")
+    made = next(iter(leaves(named.body)))
+    assert isinstance(made, Request)
+    slot = made.template.split()[0]
+    assert slot != "b7"
+    said = in_short_names(finding, case)
+    assert (said.expected, said.observed) == ("no 'block8'", f"an overlap with '{slot}'")
+    assert (said.request, said.allocated_by) == (f"free {slot}", f"operation 0: {slot} = allocate 1")

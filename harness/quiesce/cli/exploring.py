@@ -31,6 +31,7 @@ from quiesce.allocators.generation import (
     distinct,
     ended_process,
     generate_one,
+    in_short_names,
     named_case,
     reproduce_command,
     run_sequence,
@@ -162,7 +163,9 @@ def _save_whole(search: Search, description: Description, failing: Failing, expl
         save(case, exploring.directory)
     if failing.is_first:
         tell_shrinking(case, exploring.console)
-    return Discovery(failing.number, failing.finding, case, failing.finding, 0, interrupted=True)
+    sequence = generate_one(description, search.seed, failing.number, hostile=search.hostile)
+    said = in_short_names(failing.finding, sequence.case())
+    return Discovery(failing.number, failing.finding, case, said, 0, interrupted=True)
 
 
 def _shrink(

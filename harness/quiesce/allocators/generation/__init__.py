@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from quiesce.allocators.generation.running import ended_process as ended_process
     from quiesce.allocators.generation.running import run_sequence as run_sequence
     from quiesce.allocators.generation.saving import FOLDER as FOLDER
+    from quiesce.allocators.generation.saving import in_short_names as in_short_names
     from quiesce.allocators.generation.saving import named_case as named_case
     from quiesce.allocators.generation.saving import needs_of as needs_of
     from quiesce.allocators.generation.saving import save as save
@@ -52,7 +53,7 @@ else:  # type checkers refuse a name that is not above
             "coverage": "STATES",
             "decoder": "generate_one",
             "running": "IN_FLIGHT_MAX Died Jobs Ran Search Task ended_process run_sequence",
-            "saving": "FOLDER named_case needs_of save",
+            "saving": "FOLDER in_short_names named_case needs_of save",
             "sequence": "GeneratedSequence",
             "shrinking": "TRIALS_MAX shrink",
         },

@@ -15,7 +15,7 @@ from quiesce.allocators.cases import CASE_SUFFIX, Case, PerformStep, expand
 from quiesce.allocators.generation.coverage import Coverage
 from quiesce.allocators.generation.decoder import generate_one
 from quiesce.allocators.generation.running import Ran, Search, run_sequence
-from quiesce.allocators.generation.saving import FOLDER, named_case
+from quiesce.allocators.generation.saving import FOLDER, in_short_names, named_case
 from quiesce.allocators.generation.shrinking import TRIALS_MAX, Known, Shrunk, shrink
 from quiesce.allocators.lockstep import run_lockstep
 from quiesce.model import operations as ops
@@ -153,7 +153,7 @@ class _CaseMaker:
         case = self._named(whole, finding)
         if found is not None:
             found(case)
-        return Discovery(number, finding, case, finding, 0, interrupted=True)
+        return Discovery(number, finding, case, in_short_names(finding, whole), 0, interrupted=True)
 
     def discover(
         self,
@@ -170,11 +170,12 @@ class _CaseMaker:
         known: Known = {}
         shrunk = shrink(self.backend, whole, trials_max=trials_max, progress=_shrinking(progress), known=known)
         if shrunk is None:  # it does not fail again: the backend depends on something beside the sequence
-            return Discovery(number, finding, self._named(whole, finding), finding, 0)
+            return Discovery(number, finding, self._named(whole, finding), in_short_names(finding, whole), 0)
         if len(shrunk.case.body) > SHORT_LINES and self.trials_max is None:
             shrunk = self._shortest(shrunk, rivals(), progress, known)
         case = self._named(shrunk.case, shrunk.finding)
-        return Discovery(number, finding, case, shrunk.finding, shrunk.trials, shrunk.interrupted)
+        said = in_short_names(shrunk.finding, shrunk.case)
+        return Discovery(number, finding, case, said, shrunk.trials, shrunk.interrupted)
 
     def _shortest(self, shrunk: Shrunk, rivals: Iterator[Case], progress: Progress | None, known: Known) -> Shrunk:
         """Return the shortest of what this and other failing sequences shrink to: each ends where no step is left."""

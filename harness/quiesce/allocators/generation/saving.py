@@ -98,13 +98,22 @@ def named_case(case: Case, finding: Finding, description: Description, *, found_
     )
     read = parse_text(write_case(named), f"{FOLDER}/{name}{CASE_SUFFIX}", f"{FOLDER}/{name}")
     last = max((statement.line for statement in leaves(read.body)), default=1)
-    names = {old.slot: new.slot for old, new in zip(makings(case.body), makings(body), strict=True)}
-    expected, observed = (_renamed(text, names) for text in (finding.expected, finding.observed))
-    comments = [f"expected: {expected}", f"observed: {observed}"]
-    if finding.request and finding.line is None:  # it is none of the case's own
-        request = " ".join(names.get(word, word) for word in finding.request.split())
-        comments.insert(0, f"then, at the end, when everything is given back: {request}")
+    said = in_short_names(finding, case)
+    comments = [f"expected: {said.expected}", f"observed: {said.observed}"]
+    if said.request and said.line is None:  # it is none of the case's own
+        comments.insert(0, f"then, at the end, when everything is given back: {said.request}")
     return replace(read, comments=tuple((last + place, text) for place, text in enumerate(comments, 1)))
+
+
+def in_short_names(finding: Finding, case: Case) -> Finding:
+    """Return how a case fails in the names that :func:`named_case` gives its slots."""
+    body = with_short_names(case.body)
+    names = {old.slot: new.slot for old, new in zip(makings(case.body), makings(body), strict=True)}
+    request, allocated_by = (
+        " ".join(names.get(word, word) for word in text.split()) for text in (finding.request, finding.allocated_by)
+    )
+    expected, observed = (_renamed(text, names) for text in (finding.expected, finding.observed))
+    return replace(finding, expected=expected, observed=observed, request=request, allocated_by=allocated_by)
 
 
 def _renamed(text: str, names: Mapping[Slot, Slot]) -> str:
