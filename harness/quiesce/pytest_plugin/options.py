@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SEED_MAX: Final = (1 << 64) - 1
 """The largest seed: what fits the 64 bits of every random generator that a driver program may use."""
 
+_COUNT = re.compile(r"[1-9][0-9]{0,11}\Z")
 _SEED = re.compile(r"[0-9]{1,20}\Z")
 
 
@@ -33,6 +34,7 @@ class Settings:
 
     ``backends`` None means every backend that works here; ``backends_from`` and ``report_from`` name where they were
     asked for.
+    ``explore`` is how many operations generated sequences perform on each backend.
     ``asked`` says whether anything of quiesce was asked for on the command line or in the ini file, and
     ``shares_devices`` that every worker of pytest-xdist is to see all of the GPUs.
     """
@@ -43,6 +45,7 @@ class Settings:
     report: Path | None
     report_from: str
     corpus: bool
+    explore: int
     asked: bool
     shares_devices: bool
 
@@ -76,6 +79,12 @@ def add_options(parser: pytest.Parser) -> None:
         default=None,
         help="also collect the cases that come with quiesce",
     )
+    group.addoption(
+        "--quiesce-explore",
+        default=None,
+        metavar="N",
+        help="also run generated sequences of so many operations on each backend, in items of 10,000 operations",
+    )
     parser.addini("quiesce_backends", "the backends to run cases on, separated by spaces", type="args", default=None)
     parser.addini("quiesce_seed", "the seed from which all randomness flows", default=None)
     parser.addini("quiesce_report", "the folder for reports, relative to the ini file's folder", default=None)
@@ -101,7 +110,9 @@ def read_settings(config: pytest.Config) -> Settings:
         report=_report(config, report, from_option),
         report_from=_source("report", from_option),
         corpus=bool(corpus),
-        asked=any(value is not None for value in (backends, seed[0], report)) or bool(corpus),
+        explore=_explore(config.getoption("--quiesce-explore")),
+        asked=any(value is not None for value in (backends, seed[0], report, config.getoption("--quiesce-explore")))
+        or bool(corpus),
         shares_devices=_shares_devices(config),
     )
 
@@ -153,6 +164,14 @@ def _seed(text: str | None, from_option: bool) -> int:
     if not _SEED.match(text) or int(text) > SEED_MAX:
         source = _source("seed", from_option)
         raise pytest.UsageError(f"{source}: '{text}' is not a seed; write a whole number from 0 to {SEED_MAX}")
+    return int(text)
+
+
+def _explore(text: str | None) -> int:
+    if text is None:
+        return 0
+    if not _COUNT.match(text):
+        raise pytest.UsageError(f"--quiesce-explore: '{text}' is no number of operations; write one such as 200000")
     return int(text)
 
 

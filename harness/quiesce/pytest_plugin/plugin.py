@@ -149,13 +149,27 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> CaseFile |
         shown = file_path.relative_to(root) if file_path.is_relative_to(root) else file_path
         parent.config.stash.setdefault(FOREIGN_FILES, []).append(shown.as_posix())
         return None
-    plugins = parent.config.pluginmanager
-    if not plugins.is_registered(case_items):
-        from quiesce.pytest_plugin import unsupported_items
-
-        plugins.register(case_items, CASE_ITEMS)
-        plugins.register(unsupported_items, "quiesce-unsupported-items")
+    _register_case_items(parent.config)
     return case_items.CaseFile.from_parent(parent, path=file_path)
+
+
+def _register_case_items(config: pytest.Config) -> None:
+    from quiesce.pytest_plugin import case_items, unsupported_items
+
+    if not config.pluginmanager.is_registered(case_items):
+        config.pluginmanager.register(case_items, CASE_ITEMS)
+        config.pluginmanager.register(unsupported_items, "quiesce-unsupported-items")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add generated sequences, which no file asks for."""
+    settings = config.stash[SETTINGS]
+    if settings.explore:
+        from quiesce.pytest_plugin.explore_items import explore_items
+
+        _register_case_items(config)
+        items += explore_items(session, settings.explore, settings.seed)
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
@@ -249,7 +263,7 @@ def _uses_a_backend(item: pytest.Item) -> bool:
 
 def _is_checked(config: pytest.Config, item: pytest.Item) -> bool:
     """Whether an ordinary test is to be checked: it asks for it, by the marker or the fixture, or all tests are."""
-    if item.path.suffix == CASE_SUFFIX:
+    if item.path.suffix == CASE_SUFFIX or item.path.is_dir():  # a case, or sequences, which have no file
         return False
     asks = LEAK_FIXTURE in getattr(item, "fixturenames", ()) or item.get_closest_marker(LEAK_MARKER) is not None
     return asks or config.stash[LEAK_SETTINGS].checks_all
