@@ -227,6 +227,13 @@ FOUND = {
     "OneSlabOfASize": ("trim_returns_what_nobody_uses", "memory, pool, backing-ledger", CHUNKS),
     "ClosesInFlight": ("nothing_is_left_at_quiescence", "memory, streams, stall, launch", CLOSED_IN_FLIGHT),
 }
+ALIGNED = """\
+a = allocate 16MiB align=64MiB
+free a
+trim
+b = allocate 32MiB
+c = allocate 16MiB align=64MiB
+"""
 INNOCENT: tuple[Backend, ...] = (reference(), *CORRECT, *STRANGERS, *WITHHOLDING)
 
 
@@ -247,6 +254,13 @@ def test_a_few_lines_find_the_fault(name: str) -> None:
 @pytest.mark.parametrize("backend", INNOCENT, ids=lambda backend: backend.describe().name)
 def test_no_correct_allocator_is_accused(backend: Backend) -> None:
     assert {name: findings(backend, name) for name in FOUND} == dict.fromkeys(FOUND, ())
+
+
+@pytest.mark.parametrize("backend", INNOCENT, ids=lambda backend: backend.describe().name)
+def test_where_an_aligned_block_lay_may_be_taken(backend: Backend) -> None:
+    header = HEADER.format(finds="request_fits_but_out_of_memory", needs="memory, pool, alignment")
+    case = parse_text(header + ALIGNED, "sequence.case", "sequence")
+    assert run_case(case, backend).findings == ()
 
 
 def test_what_another_new_pool_took_is_told() -> None:

@@ -108,13 +108,14 @@ def _why_it_fits(model: Model, change: Change, operation: ops.Allocate, need_byt
     taken = model.chunks.from_nothing.of_new_pools(operation) if change.is_first_of_pool else None
     if need_bytes <= room:
         return f": it takes at most {bytes_in_words(need_bytes)}, and {free}"
-    if taken is not None and taken <= room:
+    gap = operation.alignment_bytes or 0  # where a block lay by chance then may be taken now
+    if taken is not None and taken + gap <= room:
         return f": another new pool took {bytes_in_words(taken)}, and {free}"
     known = known_footprint(model, operation)
-    if known is not None and known <= room:
+    if known is not None and known + gap <= room:
         return f": the same request was served when nothing was held, and {free}"
     least = _least_asked(change)
-    if least and least + (operation.alignment_bytes or 0) <= room:
+    if least and least + gap <= room:
         return f": the backing allocator was asked for {bytes_in_words(least)}, and {free}"
     if chunks := shared_chunks(model, operation):
         chunk = bytes_in_words(max(held.size_bytes for held in chunks))
