@@ -186,13 +186,16 @@ _SEEDS: Final = {
     "ManagedAsksItself": 0,
     "ManagedIsNobodys": 2,
     "NeverSqueezes": 3,
+    "NeverStartsOver": 5,
+    "OneSlabOfASize": 2,
     "ReleasesAtOnce": 2,
     "ReleasesForForeignErrors": 5,
     "SqueezesSmallFirst": 3,
-    "StaysForEver": 2,
     "SqueezesTheIdleOnly": 3,
     "SqueezesTheLargeOnly": 5,
+    "StaysForEver": 2,
     "SwallowsForeignErrors": 2,
+    "TriesALargerChunk": 5,
     "TwoDependencies": 2,
 }
 """Where the first seed needs many more operations."""

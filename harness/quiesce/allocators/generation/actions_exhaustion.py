@@ -30,8 +30,8 @@ from quiesce.model import operations as ops
 from quiesce.model.backend import Capability
 from quiesce.model.operations import FailurePoint, InjectedError, MemoryKind, Slot
 
-_BLOCKS_MAX: Final = (24, 24, 24, 24, 24, 24, 24, 72)
-"""So many blocks take all there is: many small ones are what size classes and slabs are for."""
+_BLOCKS_MAX: Final = (4, 8, 6, 24, 5, 8, 3, 72)
+"""So many blocks take all there is, mostly few, which show as much; many small ones are for size classes and slabs."""
 _FROM_EMPTY: Final = (6, 7)
 _PARTS: Final = (2, 3, 4, 8)
 _PARTS_OF_ALL: Final = (2, 3, 4, 1)
