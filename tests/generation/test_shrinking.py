@@ -9,7 +9,13 @@ from quiesce.allocators.cases.case import Repeat
 from quiesce.allocators.cases.parser import parse_text
 from quiesce.allocators.cases.writer import write_case
 from quiesce.allocators.generation.editing import alike, requests
-from quiesce.allocators.generation.reshaping import allocations, cases_without, smaller_bodies, staged_bodies
+from quiesce.allocators.generation.reshaping import (
+    allocations,
+    cases_without,
+    larger_bodies,
+    smaller_bodies,
+    staged_bodies,
+)
 from quiesce.allocators.generation.shrinking import Known, shrink
 from quiesce.backends.reference import backend as reference
 from quiesce.backends.reference import faulty
@@ -282,6 +288,22 @@ def test_a_second_case_is_not_run_where_the_first_one_was_alike() -> None:
 def test_bodies_are_alike_whose_slots_alone_have_other_names(body: str, is_alike: bool) -> None:
     first = parse_text(HEADER + "x = allocate 4KiB\ny = allocate 1\nfree y\nfree x\n", "x.case", "x").body
     assert (alike(parse_text(HEADER + body, "x.case", "x").body) == alike(first)) is is_alike
+
+
+@pytest.mark.parametrize(
+    ("body", "enlarged"),
+    [
+        ("a = allocate 512\nb = allocate 512\nc = allocate 512\n", {"c"}),
+        ("a = allocate 512\nb = allocate 512\nc = allocate 512\nfree b\n", {"a", "b", "c"}),
+        ("a = allocate 512\nb = allocate 512 pinned\nc = allocate 512\n", {"a", "b", "c"}),
+        ("a = allocate 512\ntrim\nb = allocate 512\n", {"a", "b"}),
+    ],
+)
+def test_of_blocks_that_fill_a_device_alike_one_is_enlarged(body: str, enlarged: set[str]) -> None:
+    device = DeviceProfile()
+    whole = {device.capacity_bytes, device.pinned_capacity_bytes}
+    bodies = larger_bodies(parse_text(HEADER + body, "x.case", "x").body, device, 1 << 25)
+    assert {each.slot for larger in bodies for _, each in allocations(larger) if each.size_bytes in whole} == enlarged
 
 
 def test_what_a_loop_makes_keeps_its_name() -> None:

@@ -5,6 +5,7 @@ One large block instead of many small ones, one thing instead of two, no loop. F
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -95,22 +96,36 @@ _UNROLLED_MAX: Final = 400
 
 def larger_bodies(body: Body, device: DeviceProfile, chunk_bytes: int) -> Iterator[Body]:
     """Yield bodies in which all allocations of one size, or a single one, are larger."""
-    allocations = [(position, each) for position, each in requests(body) if isinstance(each, ops.Allocate)]
-    sizes = Counter(allocation.size_bytes for _, allocation in allocations)
+    asked = list(allocations(body))
+    sizes = Counter(allocation.size_bytes for _, allocation in asked)
     for size, count in sizes.items():
         if count >= _ALIKE_MIN:
-            alike = [(position, each) for position, each in allocations if each.size_bytes == size]
+            alike = [(position, each) for position, each in asked if each.size_bytes == size]
             for multiple in _MULTIPLES:
                 larger = body
                 for position, each in alike:
                     larger = replace_at(larger, position, replace(each, size_bytes=size * multiple))
                 yield larger
-    for position, each in allocations:
+    for position, each in _last_of_neighbours(body):
         pinned = each.kind is MemoryKind.PINNED
         whole = device.pinned_capacity_bytes if pinned else device.capacity_bytes
         for size in (whole, whole * 3 // 4, whole // 2, whole * 3 // 8, whole // 4, chunk_bytes, 2 << 20):
             if size > each.size_bytes:
                 yield replace_at(body, position, replace(each, size_bytes=size))
+
+
+def _last_of_neighbours(body: Body) -> list[tuple[int, ops.Allocate]]:
+    """Return the allocations; of neighbours that are alike and never used the last alone: each would fill as much."""
+    used = {use.slot for _, operation in requests(body) for use in uses_of(operation)}
+    asked = list(allocations(body))
+    followed = {
+        position
+        for (position, each), (after, following) in itertools.pairwise(asked)
+        if after == position + 1
+        and replace(following, slot=each.slot) == each
+        and used.isdisjoint((each.slot, following.slot))
+    }
+    return [(position, each) for position, each in asked if position not in followed]
 
 
 def smaller_bodies(body: Body) -> Iterator[Body]:

@@ -117,7 +117,7 @@ class _Shrinker:
         self._hangs = 0
 
     def run(self) -> Shrunk | None:
-        self._finding = self._find(self._case)
+        self._finding = self._find(self._case, self._key(self._case))
         if self._finding is None:
             return None
         try:
@@ -158,9 +158,11 @@ class _Shrinker:
         if finding is not None:
             self._case, self._finding = named, finding
 
-    def _find(self, case: Case) -> Finding | None:
+    def _key(self, case: Case) -> Hashable:
+        return self._legality, case.device, alike(case.body)
+
+    def _find(self, case: Case, key: Hashable) -> Finding | None:
         """Return how a case breaks the rule in question (the first time: any), or None."""
-        key = (self._legality, case.device, alike(case.body))
         if key not in self._known:
             self._left -= 1
             self._known[key] = self._run(case)
@@ -189,9 +191,11 @@ class _Shrinker:
         if self._left <= 0 or key in self._seen or not case.body:
             return False
         self._seen.add(key)
+        known = self._key(case)
         try:
-            check_slots(case.body, case.path)
-            finding = self._find(case)
+            if known not in self._known:
+                check_slots(case.body, case.path)
+            finding = self._find(case, known)
         except CaseError:
             return False
         if finding is None:
