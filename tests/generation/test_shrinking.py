@@ -337,6 +337,11 @@ def test_progress_is_told() -> None:
     assert told[-1][1] == 3
 
 
+def test_a_staged_block_is_allocated_where_its_source_does_not_matter() -> None:
+    body = "a = allocate 1 pageable\nb = stage a\nfree b\nfree b\n"
+    assert lines_of(faulty("pool.accepts_double_free"), body) == ["b = allocate 1", "free b", "free b"]
+
+
 def test_a_stream_that_all_blocks_share_goes_at_once() -> None:
     skipping = next(each for each in FAULTY if each.name == "WalksWhileItRemoves")
     body = "s = create stream\na = allocate 1 on s\nb = allocate 1 on s\nfree a\nfree b\nsynchronize device\ntrim\n"

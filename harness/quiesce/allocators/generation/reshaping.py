@@ -57,6 +57,8 @@ def simpler_operations(operation: Operation) -> Iterator[Operation]:
             if operation.kind is MemoryKind.PINNED:
                 yield replace(operation, kind=MemoryKind.PAGEABLE)
             yield from (replace(operation, size_bytes=nice) for nice in simpler_sizes(size))
+        case ops.Stage(slot=slot, stream=stream):
+            yield ops.Allocate(slot, 1, stream=stream)  # which needs no source
         case ops.Launch(reads=reads, writes=writes):
             if reads and not writes:
                 yield replace(operation, reads=(), writes=reads)
