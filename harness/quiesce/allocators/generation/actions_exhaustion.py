@@ -41,7 +41,7 @@ _ASKS_MANAGED: Final = 192
 _CHURNS_MAX: Final = 6
 _LARGE_ALIGNMENTS: Final = (16 << 20, 8 << 20, 4 << 20, 16 << 20, 1 << 20)
 _WHOLE_LESS_BITS: Final = 24
-_FILLINGS: Final = (24, 8, 64, 2)
+_FILLINGS: Final = (16, 6, 48, 2)
 _LIMIT_PARTS: Final = (1, 2, 4, 3)
 _UNLIMITED_BYTES: Final = 16 << 20
 """What counts as everything where no capacity is honoured."""

@@ -80,7 +80,7 @@ LEGAL_ACTIONS: Final = (
     _action(_P.churn, "pressure", (1, 10), _C.MEMORY),
     _action(_P.align_large, "pressure", (1, 6), _C.MEMORY, _C.ALIGNMENT),
     _action(_P.trim_beside_flight, "flight", (1, 8), _C.MEMORY, _C.POOL, _C.STREAMS),
-    _action(_P.ask_again, "pressure", (1, 8), _C.MEMORY),
+    _action(_P.ask_again, "pressure", (0, 10), _C.MEMORY),
     _action(_D.free_in_flight, "flight", (2, 12), _C.MEMORY, _C.STREAMS),
     _action(_U.hand_over, "flight", (6, 24), _C.MEMORY, _C.STREAMS, _C.STALL, unless=_ORDER_TOLD),
     _action(_U.hand_over_of_default, "flight", (3, 12), *_HOLDS_DEFAULT, unless=_ORDER_TOLD),
