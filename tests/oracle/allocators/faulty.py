@@ -191,6 +191,7 @@ _SEEDS: Final = {
     "NeverStartsOver": 5,
     "OneSlabOfASize": 2,
     "ReleasesAtOnce": 2,
+    "ReleasesForForeignErrors": 3,
     "SqueezesSmallFirst": 3,
     "SqueezesTheIdleOnly": 3,
     "SqueezesTheLargeOnly": 5,
@@ -207,7 +208,6 @@ _RARE: Final = frozenset(
         "ManagedIsNobodys",
         "OneCellTooMany",
         "OneRecordBetweenRequests",
-        "ReleasesForForeignErrors",
         "StagingKeepsTheDestination",
         "TakesWithoutNoting",
     }
