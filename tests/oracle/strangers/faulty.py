@@ -158,7 +158,7 @@ _SEEDS: Final = {
     "EventsComeAgain": 5,
     "EveryEpochByItself": 3,
     "FailedRequestsKeepTheirSlot": 2,
-    "FirstWordDecides": 7,
+    "FirstWordDecides": 6,
     "FreedElsewhereIsAtHome": 2,
     "HeadIsDropped": 2,
     "HeadMeetsTail": 5,
