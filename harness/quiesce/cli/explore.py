@@ -172,7 +172,7 @@ def _begin(arguments: argparse.Namespace, kept: KeptCampaign | None, operations_
 def _tell_how_to_go_on(arguments: argparse.Namespace, kept: KeptCampaign | None, console: Console) -> None:
     if kept is None or not kept.path.exists():
         return
-    words = [word for word in arguments.words if word != "--resume"]
+    words = [word for word in arguments.command_words if word != "--resume"]
     console.end_progress()
     console.complain(f"this goes on where it ended: {wording.join(['quiesce', *words, '--resume'])}")
 

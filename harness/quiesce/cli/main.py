@@ -145,7 +145,7 @@ def _run(words: Sequence[str], console: Console) -> ExitCode:
     if unknown:
         parser.prog = f"quiesce {command}"
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown, command)}")
-    parsed.words = words
+    parsed.command_words = words
     with contextlib.ExitStack() as stack:
         if not getattr(parsed, "verbose", True):
             from quiesce.cli.console import kept_back
