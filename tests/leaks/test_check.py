@@ -339,7 +339,7 @@ def test_what_no_longer_grows_needs_no_more_time() -> None:
     meter = ToldMeter(lambda: min(code.rounds, 6))
     plan = Plan(gauges=(DESCRIPTORS,), seconds=10)
     judgement = LeakCheck(code.run, [meter], plan, Owners([]), clock=lambda: 2.0 * code.rounds).judge()
-    assert judgement == Judgement(Outcome.PASSED, 15)
+    assert judgement == Judgement(Outcome.PASSED, 14)
 
 
 def test_beside_other_threads_only_the_heap_must_rest_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:

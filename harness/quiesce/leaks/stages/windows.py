@@ -29,8 +29,8 @@ LARGE_BYTES: Final = 64 << 20
 class Windows:
     """Watches what moved in one check.
 
-    ``ended`` is the number of the last round that is read. ``rests_from`` is after how many runs a rest counts.
-    ``caches_grew`` says that caches with a bound held more at the end of the last window than of the one before,
+    ``ended`` is the number of the last round that is read, of those that count. ``rests_from`` is after how many runs a
+    rest counts. ``caches_grew`` says that caches with a bound held more at the end of the last window than of the one before,
     ``is_large`` that what grows is so large that few runs must do, and
     ``is_watching`` that a run may notice what is done for the readings.
     """
@@ -45,7 +45,7 @@ class Windows:
         self._budget = budget
         self._census = census
         self._other_threads = OtherThreads()
-        self._counted_at = self._start = 0
+        self._counted_at = self._start = self._begun = 0
         self._keepers: Sequence[Keeper] | None = None
         self.rests_from = 0
         self.ended = 0
@@ -72,7 +72,7 @@ class Windows:
         with self._readings.uncounted():
             pass
         self._keepers, self._looked_at = None, 0
-        self._start = self.ended = self._rounds.count
+        self._start = self._begun = self.ended = self._rounds.count
         self._readings.start_over()
         return caches
 
@@ -84,7 +84,7 @@ class Windows:
         for _ in range(2):
             caches.empty_the_librarys()
             self._pull(1)
-            self._window_is_over(caches)
+            caches.have_grown()
             self._readings.now()
 
     @property
@@ -109,17 +109,14 @@ class Windows:
     def _window(self, caches: BoundedCaches) -> list[Quantity] | None:
         """Run one; return what grows if that is too much to go on. The first is run even if the time is over."""
         for _ in range(WINDOW):
-            if self.ended > self._start and self._budget.is_used_up():
+            if self.ended > self._begun and self._budget.is_used_up():
                 return self._out_of_time()
             caches.empty_the_librarys()
             self._rounds.repeat()
             self._readings.take_behind(self.count)
-        self._window_is_over(caches)
-        return self._large(caches) if self._readings.most_bytes() >= LARGE_BYTES else None
-
-    def _window_is_over(self, caches: BoundedCaches) -> None:
-        self.ended = self._rounds.count
+        self.ended = self._begun + self.count
         self.caches_grew = caches.have_grown()
+        return self._large(caches) if self._readings.most_bytes() >= LARGE_BYTES else None
 
     def _pull(self, runs: int) -> None:
         """Run what nobody reads; growth that would be too much is read after a window's runs at the latest."""
