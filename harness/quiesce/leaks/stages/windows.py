@@ -30,9 +30,9 @@ class Windows:
     """Watches what moved in one check.
 
     ``ended`` is the number of the last round that is read, of those that count. ``rests_from`` is after how many runs a
-    rest counts. ``caches_grew`` says that caches with a bound held more at the end of the last window than of the one before,
-    ``is_large`` that what grows is so large that few runs must do, and
-    ``is_watching`` that a run may notice what is done for the readings.
+    rest counts. ``caches_grew`` says that caches with a bound held more at the end of the last window than of the one
+    before, ``is_large`` that what grows is so large that few runs must do, and ``is_watching`` that a run may notice
+    what is done for the readings.
     """
 
     def __init__(
