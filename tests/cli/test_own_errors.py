@@ -75,7 +75,7 @@ def test_a_run_keeps_its_results_and_names_the_case(folder: Path) -> None:
 
 @pytest.mark.parametrize("jobs", [(), pytest.param(("--jobs", "2"), marks=pytest.mark.long)], ids=["here", "jobs"])
 def test_a_search_keeps_what_it_found(folder: Path, jobs: tuple[str, ...]) -> None:
-    words = ("explore", "--backend", BACKEND, "--operations", "2000", *jobs)
+    words = ("explore", "--backend", BACKEND, "--operations", "20000", *jobs)
     done = quiesce(folder, *words, "--report", "out", "--save", "found")
     assert done.returncode == 3
     assert "IndexError: no such answer" in done.stderr

@@ -26,7 +26,6 @@ UNRUN: Final = {
     r"quiesce exec -- python -c \"import cupy; .*\"": WITH_CUPY,
     r"quiesce exec .*python add_with_numba\.py": WITH_NUMBA,
     r"dask .*|quiesce .*--executor .*": "it needs a cluster; tests/cli/test_executors.py runs it with two of Dask",
-    r"sbatch .*|quiesce report reports/all --merge reports/\*": "it needs Slurm; test_explore_jobs.py merges shards",
     r"pytest --quiesce-explore .*": "it takes minutes; tests/pytest_plugin/test_explore_items.py runs fewer operations",
     r"quiesce .*--backend[ =]cupy.*|quiesce doctor cupy.*": "it needs a GPU and CuPy",
 }

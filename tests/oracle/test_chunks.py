@@ -175,7 +175,7 @@ a = allocate 1000
 b = allocate 1000
 """
 FOUND = {
-    "SizesAreRoundedDown": ("blocks_have_the_size_that_was_asked_for", "memory", ODD),
+    "SizesAreRoundedDown": ("live_bytes_return_to_where_they_were", "memory", ODD),
     "TriesALargerChunk": ("pool_falls_back_to_a_smaller_chunk", "memory, capacity, backing-ledger", CHUNK_TOO_MANY),
     "GivesUpAfterAnError": ("pool_falls_back_to_a_smaller_chunk", "memory, injection, backing-ledger", ONE_ERROR),
     "StagedBlocksAreForgotten": (

@@ -48,10 +48,11 @@ def test_what_leaks_in_one_of_up_to_twenty_runs_is_found(project: Project) -> No
     result.assert_outcomes(failed=3, passed=4)
     result.stdout.fnmatch_lines(
         [
-            "  kept by:   test_it.KEPT (list, * entries, +2.* a round)",
-            "    a round is 20 runs of the test, which does not leak in each of them",
-            "  kept by:   test_it.KEPT (list, * entries, +1 a round)",
-            "  allocated: test_it.py:16: os.open*",
+            "  observed:  Python's memory grows by * bytes per round",
+            "  allocated: test_it.py:12: KEPT.append(bytes(100))",
+            "  observed:  Python's memory grows by * bytes per round",
+            "  allocated: test_it.py:12: KEPT.append(bytes(100))",
+            "  observed:  open file descriptors grow by 0.05* per round*",
         ]
     )
 

@@ -86,13 +86,16 @@ def explore(
 
     ``tally`` has what an earlier process came to, if one did.
     """
-    whole = {each.number: _save_whole(search, description, each, exploring) for each in tally.to_shrink()}
+    whole = {each.number: _as_it_is(search, description, each) for each in tally.to_shrink()}
+    for failing in tally.to_shrink():
+        _save_whole(whole[failing.number].case, failing, exploring)
     interrupted, own_error = False, None
     try:
         try:
             for failing in _search(search, jobs, tally, exploring, seconds):
                 if failing in tally.to_shrink():
-                    whole[failing.number] = _save_whole(search, description, failing, exploring)
+                    whole[failing.number] = _as_it_is(search, description, failing)
+                    _save_whole(whole[failing.number].case, failing, exploring)
                     by_now = Explored(tally, tuple(distinct(whole.values(), seed=search.seed)), interrupted=True)
                     exploring.found(whole[failing.number].case, by_now)
                     exploring.keep(tally)
@@ -156,16 +159,21 @@ def whole_case(search: Search, description: Description, failing: Failing) -> Ca
     return named_case(sequence.case(), failing.finding, description, found_by=command, name=case_name(search, failing))
 
 
-def _save_whole(search: Search, description: Description, failing: Failing, exploring: Exploring) -> Discovery:
+def _as_it_is(search: Search, description: Description, failing: Failing) -> Discovery:
+    """Return a failing sequence as what was found, as long as nobody has shortened it."""
+    sequence = generate_one(description, search.seed, failing.number, hostile=search.hostile)
+    said = in_short_names(failing.finding, sequence.case())
+    return Discovery(
+        failing.number, failing.finding, whole_case(search, description, failing), said, 0, interrupted=True
+    )
+
+
+def _save_whole(case: Case, failing: Failing, exploring: Exploring) -> None:
     """Save a failing sequence as it is, so that nothing that comes later can lose it."""
-    case = whole_case(search, description, failing)
     with contextlib.suppress(OSError):  # it is told when the shorter one cannot be saved either
         save(case, exploring.directory)
     if failing.is_first:
         tell_shrinking(case, exploring.console)
-    sequence = generate_one(description, search.seed, failing.number, hostile=search.hostile)
-    said = in_short_names(failing.finding, sequence.case())
-    return Discovery(failing.number, failing.finding, case, said, 0, interrupted=True)
 
 
 def _shrink(

@@ -37,7 +37,6 @@ LIMIT: Final = "capacity_is_enforced"
 REFUSED: Final = "invalid_requests_are_refused"
 PASSED_ON: Final = "foreign_errors_are_passed_on"
 LIVE: Final = "live_bytes_return_to_where_they_were"
-TOO_SMALL: Final = "blocks_have_the_size_that_was_asked_for"
 NEGATIVE: Final = "gauges_are_not_negative"
 COST: Final = "cost_per_iteration_stays_flat"
 
@@ -118,7 +117,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
     _policy("powers of two", placing.NullWhereThereIsNone, "size overflow", SPACE, hostile=True),
     _policy("huge pages", placing.SizesHave32Bits, "size overflow", OVERLAP, WITHIN, LIMIT, hostile=True),
     _policy("powers of two", placing.PowersAreRoundedDown, "overlapping blocks", OVERLAP, WITHIN),
-    _policy("chunks of 8 MiB", placing.SizesAreRoundedDown, "block that is too small", TOO_SMALL, OVERLAP, WITHIN),
+    _policy("chunks of 8 MiB", placing.SizesAreRoundedDown, "block that is too small", LIVE, OVERLAP, WITHIN),
     _policy("powers of two", placing.PinnedMemoryLiesOnPages, "misaligned address", ALIGNED),
     _policy("coarse chunks", placing.OddSizesMoveTheRest, "misaligned address", ALIGNED),
     _policy("coarse chunks", placing.LargeBlocksLieOnHugePages, "misaligned address", ALIGNED),
@@ -181,7 +180,7 @@ _SEEDS: Final = {
     "CachedAlignmentIsAnybodys": 2,
     "CachedCountsAgainstTheLimit": 2,
     "DefaultStreamWaitsForAll": 4,
-    "GivesUpAfterAnError": 2,
+    "GivesUpAfterAnError": 3,
     "GuardsItsUsesAlone": 0,
     "LastEventDecides": 2,
     "ManagedAsksItself": 0,

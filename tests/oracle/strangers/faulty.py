@@ -147,6 +147,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
 )
 
 _SEEDS: Final = {
+    "LargeOfAnyAlignment": 3,
     "BadCapturesLoseFrees": 3,
     "BlockingStreamsAreOne": 2,
     "BusyPoolsAreForgotten": 2,

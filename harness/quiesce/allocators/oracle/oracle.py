@@ -163,7 +163,7 @@ class Oracle:
                 continue
             # Later rules read the state that this one found broken: what they say then proves nothing.
             if findings := tuple(rule.check(self.model, change)):
-                return tuple(replace(finding, rule=rule.name, kind=rule.kind) for finding in findings)
+                return tuple(replace(finding, rule=rule.name, kind=finding.kind or rule.kind) for finding in findings)
         return ()
 
     def judge_closing(self, closing: Closing, *, in_flight: bool = False) -> tuple[Finding, ...]:

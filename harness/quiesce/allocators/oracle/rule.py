@@ -40,6 +40,12 @@ class Rule:
         return self.check.__name__
 
 
-def found(expected: str, observed: str, allocated_by: object = "", grade: Grade = Grade.VIOLATION) -> Finding:
-    """Return what a check found; the oracle adds the rule's name and kind, and lockstep where it happened."""
-    return Finding("", expected, observed, allocated_by=str(allocated_by), grade=grade)
+def found(
+    expected: str,
+    observed: str,
+    allocated_by: object = "",
+    grade: Grade = Grade.VIOLATION,
+    kind: str = "",
+) -> Finding:
+    """Return what a check found. The oracle adds the rule's name, and its kind if none is said; lockstep adds where."""
+    return Finding("", expected, observed, kind=kind, allocated_by=str(allocated_by), grade=grade)

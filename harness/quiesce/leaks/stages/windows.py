@@ -25,6 +25,9 @@ from quiesce.leaks.stages.settling import BoundedCaches, OldObjects, collect_gar
 LARGE_BYTES: Final = 64 << 20
 """Growth of so many bytes, by more in each run, is enough: the machine may not have as much again."""
 
+PHASE: Final = 4
+"""Runs that do not count come in fours, so that what grows in every second or fourth run does so in the same places."""
+
 
 class Windows:
     """Watches what moved in one check.
@@ -81,11 +84,10 @@ class Windows:
 
         Behind a run that :mod:`sys.monitoring` has watched, CPython keeps something for each function that runs.
         """
-        for _ in range(2):
-            caches.empty_the_librarys()
-            self._pull(1)
-            caches.have_grown()
-            self._readings.now()
+        caches.empty_the_librarys()
+        self._pull(1)
+        caches.have_grown()
+        self._readings.now()
 
     @property
     def count(self) -> int:
@@ -173,6 +175,8 @@ class Windows:
             self._keepers = self._census.keepers(before - self._counted_at, self._rounds.repeat)
             collect_garbage()
         self._rehearse(caches)
+        while (self._rounds.count - before) % PHASE:
+            self._rounds.repeat()
         self._start += self._rounds.count - before
 
     def _pace(self, quantity: Quantity, *, beside_threads: bool) -> Pace:

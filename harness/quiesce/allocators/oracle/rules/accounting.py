@@ -7,7 +7,7 @@ from typing import Final
 
 from quiesce.allocators.oracle.change import Change
 from quiesce.allocators.oracle.model import Model
-from quiesce.allocators.oracle.rule import MAKING_BLOCKS, Rule, found
+from quiesce.allocators.oracle.rule import Rule, found
 from quiesce.model.backend import Promise
 from quiesce.model.findings import Finding
 from quiesce.model.gauges import Gauge, best_reading
@@ -64,25 +64,11 @@ def _have_nodes(model: Model) -> bool:
     return bool(model.tape.held) or (model.tape.was_used and not at_once)
 
 
-def blocks_have_the_size_that_was_asked_for(model: Model, change: Change) -> Iterable[Finding]:
-    """An allocator that counts a little less than was asked for has made the block so small.
-
-    Sizes that are rounded down, even to a power of two, keep more than half. What counts less than that counts wrong.
-    """
-    before, after = best_reading(change.before, _LIVE), best_reading(change.after, _LIVE)
-    if change.made is None or before is None or after is None:
-        return ()
-    size, rose = change.made.size_bytes, after - before
-    if not size < 2 * rose < 2 * size:
-        return ()
-    observed = f"{bytes_in_words(rose)}, as live rose by no more"
-    return [found(f"a block of at least {bytes_in_words(size)}", observed, change.made.made_by)]
-
-
 def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterable[Finding]:
     """A block's free takes from ``live`` what its allocation added, which is at least its size.
 
-    Host memory adds nothing where an allocator of its own has it.
+    Host memory adds nothing where an allocator of its own has it. Who counts a little less than was asked for has made
+    the block so small: sizes that are rounded down, even to a power of two, keep more than half.
     """
     before, after = best_reading(change.before, _LIVE), best_reading(change.after, _LIVE)
     if before is None or after is None:
@@ -92,6 +78,16 @@ def live_bytes_return_to_where_they_were(model: Model, change: Change) -> Iterab
         change.made.claimed_bytes = rose
         if rose < change.made.size_bytes and (rose or change.made.kind not in _HOST):
             size = change.made.size_bytes
+            if size < 2 * rose:
+                observed = f"{bytes_in_words(rose)}, as live rose by no more"
+                return [
+                    found(
+                        f"a block of at least {bytes_in_words(size)}",
+                        observed,
+                        change.made.made_by,
+                        kind=Kind.TOO_SMALL,
+                    )
+                ]
             return [found(f"live rises by at least {bytes_in_words(size)}", f"it rose by {bytes_in_words(rose)}")]
     elif change.freed is not None and isinstance(change.outcome, Done):
         added = change.freed.claimed_bytes
@@ -113,13 +109,6 @@ RULES: Final = (
     ),
     Rule(
         "An allocator counts as many blocks as the sequence owns.", Kind.WRONG_COUNTER, block_count_follows_the_sequence
-    ),
-    Rule(
-        "The live bytes rise by as much as was asked for: a little less is a block that is too small.",
-        Kind.TOO_SMALL,
-        blocks_have_the_size_that_was_asked_for,
-        MAKING_BLOCKS,
-        "made",
     ),
     Rule(
         "The free of a block subtracts from the live bytes as much as its allocation added.",
