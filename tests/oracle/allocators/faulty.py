@@ -183,6 +183,7 @@ _SEEDS: Final = {
     "GivesUpAfterAnError": 3,
     "GuardsItsUsesAlone": 0,
     "LastEventDecides": 2,
+    "LosesTheTail": 2,
     "ManagedAsksItself": 0,
     "ManagedIsNobodys": 2,
     "NeverLooksAgain": 2,
