@@ -117,7 +117,8 @@ def pace_of(runs: Sequence[int], values: Sequence[int], allowed: int, *, sways: 
     is_above = min(last.values) > max(first.values) and (len(windows) > 2 or last.values[-1] > last.values[0])
     if is_above and _pace(before, last) > allowed and (_is_straight(windows) or _gathers_speed(windows)):
         return Pace(State.LINEAR, theil_sen(runs, values))
-    return Pace(State.OPEN, _pace(first, last))
+    is_tooth = runs[-1] >= IRREGULAR_RUNS and _deepest_fall(values) >= last.middle - first.middle
+    return Pace(State.RETURNS if is_tooth else State.OPEN, _pace(first, last))
 
 
 def _rests(before: _Window, last: _Window, allowed: int) -> bool:
