@@ -247,6 +247,69 @@ def test_a_campaign_on_two_clusters_finds_and_saves_what_one_process_does(tmp_pa
     assert files_of(there / "found") == files_of(here / "found") != {}
 
 
+ENDS: Final = """
+import os
+from pathlib import Path
+from signal import SIGKILL
+from quiesce.backends.reference import faulty
+
+FAULTY = faulty("pool.accepts_double_free")
+FOLDER = Path({folder!r})
+
+
+def end(name):
+    try:
+        number = int((FOLDER / name).read_text())
+        (FOLDER / name).unlink()
+    except FileNotFoundError:
+        return
+    os.kill(number or os.getpid(), SIGKILL)
+
+
+class Backend:
+    opened = 0
+
+    def describe(self):
+        return FAULTY.describe()
+
+    def open(self, profile):
+        Backend.opened += 1
+        if Backend.opened == 3:
+            end("worker")
+        if any(FOLDER.glob("found/*.case")):
+            end("campaign")
+        return FAULTY.open(profile)
+"""
+"""Ends a worker in its first sequences, and the campaign once it has saved a finding, if it is told to."""
+
+
+@needs_dask
+@needs_signals
+@pytest.mark.long
+def test_a_campaign_whose_worker_and_then_itself_were_killed_goes_on_to_the_same_findings(tmp_path: Path) -> None:
+    whole, ended = tmp_path / "whole", tmp_path / "ended"
+    whole.mkdir()
+    ended.mkdir()
+    (tmp_path / "ends.py").write_text(ENDS.format(folder=str(ended)), encoding="utf-8")
+    backend = f"python:{tmp_path / 'ends.py'}:Backend"
+    words = ("explore", "--backend", backend, "--hostile", "--operations", "10000", "--report", "out")
+    undisturbed = quiesce(*words, cwd=whole)
+    (ended / "worker").write_text("0", encoding="utf-8")
+    with clusters() as running:
+        names = [word for each in running for word in ("--executor", f"dask:{address_of(each)}")]
+        named = [sys.executable, "-m", "quiesce", *words, *names]
+        first = subprocess.run(["sh", "-c", 'echo $$ >campaign; exec "$@"', "sh", *named], cwd=ended, check=False)
+    assert first.returncode == -signal.SIGKILL
+    assert not (ended / "worker").exists()
+    with clusters() as running:
+        names = [word for each in running for word in ("--executor", f"dask:{address_of(each)}")]
+        resumed = quiesce(*words, *names, "--resume", cwd=ended)
+    assert "goes on after" in resumed.stderr
+    assert (resumed.returncode, resumed.stdout) == (undisturbed.returncode, undisturbed.stdout)
+    assert resumed.returncode == 1
+    assert files_of(ended / "found") == files_of(whole / "found") != {}
+
+
 def files_of(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
 
