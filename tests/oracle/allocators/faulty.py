@@ -176,7 +176,7 @@ FAULTY: Final[tuple[Faulty, ...]] = (
 )
 
 _SEEDS: Final = {
-    "ArenaShrinks": 2,
+    "ArenaShrinks": 0,
     "CachedAlignmentIsAnybodys": 2,
     "CachedCountsAgainstTheLimit": 2,
     "DefaultStreamWaitsForAll": 4,
@@ -187,6 +187,7 @@ _SEEDS: Final = {
     "ManagedAsksItself": 0,
     "ManagedIsNobodys": 2,
     "NeverLooksAgain": 2,
+    "NeverSplits": 4,
     "NeverSqueezes": 3,
     "NeverStartsOver": 5,
     "OneSlabOfASize": 2,
