@@ -25,7 +25,9 @@ from quiesce.cli.executors import OnExecutor
 from quiesce.cli.selection import choose_described
 from quiesce.cli.workers import Here, Workers
 from quiesce.model.backend import Backend, Description
-from quiesce.model.errors import BackendUnavailable, CaseError, ConfigurationError, FailedInWorker
+from quiesce.model.errors import BackendUnavailable, ConfigurationError, FailedInWorker
+
+from .test_explore_jobs import find_no_file, meet_an_error_in_quiesce, quiesce, take_a_wrong_option
 
 FAULTY: Final = "reference:pool.no_squeeze"
 CLUSTER: Final = """
@@ -195,18 +197,6 @@ def test_an_executor_that_breaks_is_made_anew_until_it_has_no_workers_at_all() -
             list(jobs.run([partial(number_of, number=7)]))
 
 
-def find_no_file(backend: Backend, description: Description) -> None:
-    raise FileNotFoundError(2, "No such file or directory", "cases/gone.case")
-
-
-def take_a_wrong_option(backend: Backend, description: Description) -> None:
-    raise CaseError("cases/odd.case", 3, "'free' names nothing", "write 'free a'")
-
-
-def meet_an_error_in_quiesce(backend: Backend, description: Description) -> None:
-    raise LookupError("a place that is not there")
-
-
 @pytest.mark.parametrize(
     ("name", "task", "kind", "said"),
     [
@@ -222,11 +212,6 @@ def test_an_error_on_an_executor_is_of_the_kind_that_it_is_here(
 ) -> None:
     with OnExecutor(lambda: Inline([0]), name, None) as jobs, pytest.raises(kind, match=re.escape(said)):
         list(jobs.run([task]))
-
-
-def quiesce(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "quiesce", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 EXPLORE: Final = ("explore", "--backend", "reference:pool.accepts_double_free", "--hostile", "--operations", "2500")

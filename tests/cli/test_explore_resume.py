@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 import pytest
 
 from quiesce.cli.version import version
+
+from .test_explore_jobs import quiesce
 
 ENDS = """
 import os
@@ -38,11 +39,6 @@ class Backend:
 """
 """Ends its process in the 6th sequence, if it is told to; the 5th fails. A backend is opened once before."""
 EXPLORE = ("explore", "--backend", "python:ends.py:Backend", "--hostile", "--operations", "2500")
-
-
-def quiesce(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "quiesce", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def folder_with_backend(folder: Path) -> Path:

@@ -54,6 +54,9 @@ print(json.dumps({name: who_keeps(name, run) for name, run in keeping.KEEPING.it
 """
 
 
+TABLES: dict[str, list[int]] = {"one": [], "other": []}
+
+
 @pytest.fixture(scope="module")
 def said() -> dict[str, str]:
     """Return who keeps what each of the planted functions leaves, found in a process with little else in it."""
@@ -156,6 +159,18 @@ def test_what_other_code_keeps_long_is_named_by_it() -> None:
 
     said = Keepers(OWNERS, [], roots).watch(lambda: fixture.value["rows"].append(1))
     assert said == f"fixture 'database'['rows'] (list, {2 * HALF_ROUNDS} entries, +1 a round)"
+
+
+def test_what_is_filled_once_is_filled_by_no_turns() -> None:
+    """What fills up in one round holds more than turns in all rounds would have added."""
+    numbers = itertools.count()
+
+    def fill() -> None:
+        if next(numbers) == 1:
+            TABLES["one"].extend(range(100))
+            TABLES["other"].extend(range(100))
+
+    assert Keepers(OWNERS, [], no_roots).watch(fill) == NOBODY
 
 
 @pytest.mark.long

@@ -19,7 +19,9 @@ from quiesce.leaks.judgement import Growth, Outcome
 from quiesce.leaks.meters.memory import HEAP, HeapMeter
 from quiesce.leaks.meters.tracing import Site
 from quiesce.leaks.owners import Owners
+from quiesce.leaks.plan import Plan
 from quiesce.leaks.quantities import DESCRIPTORS, PYTHON, Quantity
+from quiesce.leaks.readings import Readings
 from quiesce.leaks.stages.rounds import Budget, Rounds
 
 pytestmark = [
@@ -125,7 +127,7 @@ def all_named(
 
     rounds = Rounds(run, lambda: False, lambda: None)
     rounds.first()
-    return NativeStacks(Owners([]), rounds, Budget(10, float), HeapMeter()).named(growths, sites)
+    return NativeStacks(Owners([]), rounds, Budget(10, float), Readings([HeapMeter()], Plan())).named(growths, sites)
 
 
 @NEEDS_MEMRAY

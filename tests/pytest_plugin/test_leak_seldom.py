@@ -50,8 +50,10 @@ def test_what_leaks_in_one_of_up_to_twenty_runs_is_found(project: Project) -> No
         [
             "  observed:  Python's memory grows by * bytes per round",
             "  allocated: test_it.py:12: KEPT.append(bytes(100))",
+            "  kept by:   test_it.KEPT (* entries, +0.1* a run)",
             "  observed:  Python's memory grows by * bytes per round",
             "  allocated: test_it.py:12: KEPT.append(bytes(100))",
+            "  kept by:   test_it.KEPT (* entries, +0.0* a run)",
             "  observed:  open file descriptors grow by 0.05* per round*",
         ]
     )

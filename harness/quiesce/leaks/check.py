@@ -168,7 +168,7 @@ class LeakCheck:
         self._windows = Windows(readings, rounds, old, plan, self._budget, census)
         self._traced = TracedRounds(self._tracing, rounds, self._letting_go, plan, self._budget)
         self._keepers = KeeperSearch(owners, roots, rounds, self._budget, self._variables)
-        self._native_stacks = NativeStacks(owners, rounds, self._budget, HeapMeter())
+        self._native_stacks = NativeStacks(owners, rounds, self._budget, readings)
         self._explained: UsualStep | None = None
         """What Python's own growth takes of the C heap in most rounds, if there is any."""
         self._located = NOWHERE
@@ -333,7 +333,9 @@ class LeakCheck:
         self._end()
         if not self._windows.is_large:
             growths = self._native_stacks.named(growths, found.sites)
-        return self._keepers.named(growths, found.sites, is_large=self._windows.is_large)
+        return self._keepers.named(
+            growths, found.sites, is_large=self._windows.is_large, seldom=self._windows.seldom_keepers()
+        )
 
     def _locate(self, left: Sequence[Quantity]) -> None:
         """Find out where that was asked for which the ledger counts, and which lines opened what stays open."""

@@ -108,8 +108,8 @@ def pace_of(runs: Sequence[int], values: Sequence[int], allowed: int, *, sways: 
     if is_back or max(last.values) <= max(before.values) or min(last.values) <= min(before.values):
         slope = theil_sen(runs, values)
         is_long = runs[-1] >= IRREGULAR_RUNS and min(last.values) > max(first.values)
-        is_above = is_long and last.middle - first.middle > _deepest_fall(values)
-        return Pace(State.LINEAR, slope) if is_above and slope > allowed else Pace(State.RETURNS, _pace(before, last))
+        goes_on = is_long and slope > allowed and not _is_saw_tooth(windows, values)
+        return Pace(State.LINEAR, slope) if goes_on else Pace(State.RETURNS, _pace(before, last))
     if not fell and (step := _regular_step(windows[1:])) > allowed:
         return Pace(State.REGULAR, step)
     if _slows(windows):
@@ -117,8 +117,8 @@ def pace_of(runs: Sequence[int], values: Sequence[int], allowed: int, *, sways: 
     is_above = min(last.values) > max(first.values) and (len(windows) > 2 or last.values[-1] > last.values[0])
     if is_above and _pace(before, last) > allowed and (_is_straight(windows) or _gathers_speed(windows)):
         return Pace(State.LINEAR, theil_sen(runs, values))
-    is_tooth = runs[-1] >= IRREGULAR_RUNS and _deepest_fall(values) >= last.middle - first.middle
-    return Pace(State.RETURNS if is_tooth else State.OPEN, _pace(first, last))
+    returns = runs[-1] >= IRREGULAR_RUNS and _is_saw_tooth(windows, values)
+    return Pace(State.RETURNS if returns else State.OPEN, _pace(first, last))
 
 
 def _rests(before: _Window, last: _Window, allowed: int) -> bool:
@@ -209,9 +209,13 @@ def _gathers_speed(windows: Sequence[_Window]) -> bool:
     return len(paces) >= 3 and rises and all(later > earlier for earlier, later in pairwise(paces))
 
 
-def _deepest_fall(values: Sequence[int]) -> int:
-    """Return by how much a reading is below one before it, at most."""
-    return max(highest - value for highest, value in zip(accumulate(values, max), values, strict=True))
+def _is_saw_tooth(windows: Sequence[_Window], values: Sequence[int]) -> bool:
+    """Whether it once fell by as much as it has risen in all.
+
+    Windows and levers are multiples of eight, as its period may be: then each window that is read last may be a peak.
+    """
+    deepest = max(highest - value for highest, value in zip(accumulate(values, max), values, strict=True))
+    return deepest >= windows[-1].middle - windows[0].middle
 
 
 def _bends_little(windows: Sequence[_Window]) -> bool:

@@ -99,12 +99,15 @@ class TakesAPageMore(Exact):
         return super().footprint(size + (4096 if size > 1 << 20 else 0))
 
 
-class NeverBelowHalfAChunk(Coarse):
-    """What has no room for a chunk tries half a chunk, and no less."""
+class TriesInTurn(Coarse):
+    """What has no room for a chunk tries others."""
+
+    def chunks_to_try(self, size: int) -> tuple[int, ...]:
+        """Return the sizes of the chunks, in the order in which they are asked for."""
+        raise NotImplementedError
 
     def grow(self, size: int) -> None:
-        least = round_up(size, self.chunk // 2)
-        for chunk in (max(self.chunk, least), least):
+        for chunk in self.chunks_to_try(size):
             try:
                 address = self.obtain(chunk, self.alignment)
             except NoMemory:
@@ -113,6 +116,14 @@ class NeverBelowHalfAChunk(Coarse):
             self.ranges.append(Area(address, self.chunks[address], address))
             return
         raise NoMemory
+
+
+class NeverBelowHalfAChunk(TriesInTurn):
+    """What has no room for a chunk tries half a chunk, and no less."""
+
+    def chunks_to_try(self, size: int) -> tuple[int, ...]:
+        least = round_up(size, self.chunk // 2)
+        return max(self.chunk, least), least
 
 
 class ClosesInFlight(Bench):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .arenas import Coarse
 from .caching import BestFit, Exact, Polling, PowersOfTwo
+from .faulty_chunks import TriesInTurn
 from .heap import NoMemory
 from .machine import Stream
 from .policy import Area, round_up
@@ -144,20 +145,12 @@ class NeverASmallerChunk(Coarse):
         self.ranges.append(Area(address, self.chunks[address], address))
 
 
-class TriesALargerChunk(Coarse):
+class TriesALargerChunk(TriesInTurn):
     """What has no room for a chunk of the usual size tries one that is larger by 1 MiB."""
 
-    def grow(self, size: int) -> None:
+    def chunks_to_try(self, size: int) -> tuple[int, ...]:
         usual = max(self.chunk, round_up(size, self.smallest))
-        for chunk in (usual, usual + self.smallest):
-            try:
-                address = self.obtain(chunk, self.alignment)
-            except NoMemory:
-                self.squeeze()
-                continue
-            self.ranges.append(Area(address, self.chunks[address], address))
-            return
-        raise NoMemory
+        return usual, usual + self.smallest
 
 
 class GivesUpAfterAnError(Coarse):

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from quiesce.leaks.evidence import Holds, Keeper
+from quiesce.leaks.evidence import SELDOM_RUNS, Holds, Keeper
 from quiesce.leaks.explaining.bounds import Bound, BoundKind, bounds_of
 from quiesce.leaks.explaining.paths import Paths, Roots
 from quiesce.leaks.meters.contents import Sizes, containers, is_bounded, size_of, sizes, unit_of
@@ -21,8 +21,8 @@ from quiesce.leaks.owners import RUNNER, Owners
 LOOKED_AT_MAX: Final = 12
 """How many containers are looked at, those first that gain most."""
 
-BY_CHANCE: Final = 4
-"""What keeps growth by chance gains at least one entry in so many runs."""
+BY_CHANCE: Final = (4, SELDOM_RUNS)
+"""What keeps growth by chance gains at least one entry in so many runs; else what keeps a leak of a few runs does."""
 
 KEYS_SEEN: Final = 4
 
@@ -44,7 +44,8 @@ class Census:
         now = sizes(found)
         gained = {key: now[key] - before for key, before in self._before.items() if now.get(key, 0) > before}
         exact = {key: more for key, more in gained.items() if more % runs == 0}
-        chosen = exact or {key: more for key, more in gained.items() if more * BY_CHANCE >= runs}
+        by_chance = ({key: more for key, more in gained.items() if more * each >= runs} for each in BY_CHANCE)
+        chosen = next(filter(None, (exact, *by_chance)), {})
         grown = sorted((each for each in found if id(each) in chosen), key=lambda each: -chosen[id(each)])
         named: list[tuple[Any, str]] = []
         for each in grown[:LOOKED_AT_MAX]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from quiesce.leaks.evidence import Keeper
 from quiesce.leaks.explaining.paths import Path, Paths, Roots
 from quiesce.leaks.judgement import Growth
 from quiesce.leaks.meters.contents import Sizes, containers, kind_in_words, referents, size_of, sizes, unit_of
@@ -52,8 +53,13 @@ class KeeperSearch:
         self._budget = budget
         self._variables = variables
 
-    def named(self, growths: Sequence[Growth], sites: Sequence[Site], *, is_large: bool) -> tuple[Growth, ...]:
-        """Return the growths, of which one says what keeps it. It takes a few rounds, fewer where they take long."""
+    def named(
+        self, growths: Sequence[Growth], sites: Sequence[Site], *, is_large: bool, seldom: Sequence[Keeper] = ()
+    ) -> tuple[Growth, ...]:
+        """Return the growths, of which one says what keeps it. It takes a few rounds, fewer where they take long.
+
+        ``seldom`` has what was found to gain an entry now and then, where these rounds show nobody.
+        """
         families = (*NAMED, *IN_LEDGER) if sites else NAMED
         found = [growth for family in families for growth in growths if growth.quantity.family == family]
         if not found:
@@ -67,6 +73,8 @@ class KeeperSearch:
             return tuple(growths)
         if kept == NOBODY and found[0].quantity.family in OPENED:
             return tuple(growths)
+        if kept == NOBODY and found[0].quantity.family == PYTHON and seldom:
+            kept = _shortened([f"{each.name} ({each.size:,} entries, +{each.per_run:.2g} a run)" for each in seldom])
         return tuple(replace(growth, kept=kept) if growth is found[0] else growth for growth in growths)
 
 
@@ -110,7 +118,7 @@ class Keepers:
         named = named or self._replaced(short, longer) or self._text_of_new(leaking)
         if named != NOBODY:
             return named
-        return self._at_exit(at_exit) or self._by_turns(before, frozenset(map(id, new))) or NOBODY
+        return self._at_exit(at_exit) or self._by_turns(before, halfway, frozenset(map(id, new))) or NOBODY
 
     def _new_objects(self, run_round: Callable[[], None]) -> tuple[list[Any], list[Any]]:
         """Run half of the rounds; return what is new then, and what of it leaks.
@@ -199,8 +207,8 @@ class Keepers:
             ]
         )
 
-    def _by_turns(self, before: Sizes, new: frozenset[int]) -> str:
-        """Name the variables in which other containers hold more after each round, and together as much each time."""
+    def _by_turns(self, before: Sizes, halfway: Sizes, new: frozenset[int]) -> str:
+        """Name the variables in which other containers hold more after each round, and together in each half."""
         found = containers(gc.get_objects())
         now = sizes(found)
         gained = {key: now[key] - size for key, size in before.items() if now.get(key, 0) > size and key not in new}
@@ -209,15 +217,15 @@ class Keepers:
         for each in most[:LOOKED_AT_MAX]:
             way = self._paths.find([each])
             if way is not None and way.owner in (TESTED, DEPENDENCY) and not way.is_bounded and not way.is_weak:
-                within.setdefault(way.text.partition("[")[0], []).append(gained[id(each)])
-        rounds = 2 * self._half_rounds
-        return _shortened(
-            [
-                f"{variable} ({len(gains):,} containers in it by turns, +{_number(sum(gains) / rounds)} a round)"
-                for variable, gains in within.items()
-                if sum(gains) >= rounds
-            ]
-        )
+                within.setdefault(way.text.partition("[")[0], []).append(id(each))
+        named = []
+        for variable, keys in within.items():
+            first = sum(halfway.get(key, before[key]) - before[key] for key in keys)
+            second = sum(gained[key] for key in keys) - first
+            if len(keys) > 1 and min(first, second) >= self._half_rounds:
+                per_round = _number((first + second) / (2 * self._half_rounds))
+                named.append(f"{variable} ({len(keys):,} containers in it by turns, +{per_round} a round)")
+        return _shortened(named)
 
     def _at_exit(self, counts: Sequence[int]) -> str:
         """Name :mod:`atexit`, which hides its functions from the garbage collector, if it has more after each half."""

@@ -20,7 +20,8 @@ from quiesce.leaks.judgement import Growth
 from quiesce.leaks.meters.memory import HEAP
 from quiesce.leaks.meters.tracing import Site
 from quiesce.leaks.owners import Frame, Owners, frame_text
-from quiesce.leaks.quantities import PYTHON, Meter
+from quiesce.leaks.quantities import C_HEAP, PYTHON
+from quiesce.leaks.readings import Readings
 from quiesce.leaks.stages.rounds import Budget, Rounds, Stopped
 from quiesce.leaks.stages.settling import collect_garbage
 
@@ -53,9 +54,9 @@ class NativeStack:
 class NativeStacks:
     """Names where the C heap grows."""
 
-    def __init__(self, owners: Owners, rounds: Rounds, budget: Budget, heap: Meter) -> None:
+    def __init__(self, owners: Owners, rounds: Rounds, budget: Budget, readings: Readings) -> None:
         self._owners = owners
-        self._heap = heap
+        self._readings = readings
         self._rounds = rounds
         self._budget = budget
 
@@ -111,7 +112,8 @@ class NativeStacks:
 
     def _losing_line(self, per_round: float) -> Frame | None:
         """Run a few rounds; return the line of tested code that adds to the C heap what is lost, if one alone does."""
-        counted = Counts(lambda: (self._heap.read()[HEAP],))
+        heap = self._readings.meter(C_HEAP)
+        counted = Counts(lambda: (heap.read()[HEAP],))
         try:
             company = Company(may_begin=False)
             changed = LineWatch(self._owners, counted, company, cost=COUNTING_COST).watch(self._rounds.repeat)

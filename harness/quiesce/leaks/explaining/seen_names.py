@@ -49,7 +49,7 @@ def _is_of(value: Any, codes: set[int]) -> bool:
 
 
 class SeenNames:
-    """Reads one call's expressions for one container. What a variable holds is what it holds in the end."""
+    """Reads the expressions of one call for one container. A variable stands for what it holds when the call ends."""
 
     def __init__(self, function: RanFunction, frame: types.FrameType, target: Target) -> None:
         self.function = function

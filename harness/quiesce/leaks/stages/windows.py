@@ -13,7 +13,7 @@ from typing import Final
 from quiesce.leaks.evidence import GROWING, LEVERS, WINDOW, Decision, Keeper, Pace, State, Step, decide, pace_of, sways
 from quiesce.leaks.explaining.causes import THREAD_BYTES
 from quiesce.leaks.explaining.census import Census
-from quiesce.leaks.meters.memory import HEAP
+from quiesce.leaks.meters.memory import BLOCKS, HEAP
 from quiesce.leaks.meters.tracing import Site, Tracing
 from quiesce.leaks.moments import moments, ready_to_run
 from quiesce.leaks.plan import Plan
@@ -178,6 +178,12 @@ class Windows:
         while (self._rounds.count - before) % PHASE:
             self._rounds.repeat()
         self._start += self._rounds.count - before
+
+    def seldom_keepers(self) -> Sequence[Keeper]:
+        """Return what keeps growth of less than a block a run, and has no bound: a few more runs may not show it."""
+        pace = self._readings.paces.get(BLOCKS)
+        is_seldom = pace is not None and pace.state in GROWING and pace.per_run < 1
+        return [each for each in self._keepers or () if each.is_free] if is_seldom else ()
 
     def _pace(self, quantity: Quantity, *, beside_threads: bool) -> Pace:
         values = self._readings.values(quantity)
