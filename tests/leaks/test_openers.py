@@ -17,6 +17,7 @@ from quiesce.leaks.explaining.lines import ChangedBy, Opened, who_opened
 from quiesce.leaks.meters.opened import ALIVE, OPEN, PENDING, DescriptorMeter, TaskMeter, ThreadMeter
 from quiesce.leaks.owners import Owners
 from quiesce.leaks.quantities import DESCRIPTORS, TASKS, THREADS, Quantity
+from quiesce.leaks.stages.rounds import OtherThreads
 
 OWNERS = Owners([str(Path(lines.__file__).parents[1])])
 FILE = "lib.py"
@@ -31,6 +32,14 @@ def event() -> Iterator[threading.Event]:
     event.set()
     for thread in set(threading.enumerate()) - before:
         thread.join()
+
+
+def wait_until_others_rest() -> None:
+    """Return once no other thread has run between two looks: one that was started may not have come to its wait."""
+    others = OtherThreads()
+    others.remember()
+    while others.have_run():
+        others.remember()
 
 
 @pytest.fixture
@@ -116,6 +125,7 @@ def test_what_a_line_opens_while_another_thread_waits_has_that_line(tmp_path: Pa
 
     thread = threading.Thread(target=event.wait)
     thread.start()
+    wait_until_others_rest()
     opened = who_opened(OWNERS, [DescriptorMeter()], [OPEN], run_round)
     for file in kept:
         file.close()
