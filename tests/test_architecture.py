@@ -98,7 +98,7 @@ LAZY_THIRD_PARTY: Final = {
     "simulator.kernels": _rooms("llvmlite lz4 zstandard"),
     "leaks": _rooms("memray"),
     "reporting": _rooms("jinja2 markupsafe"),
-    "cli": _rooms("distributed"),
+    "cli": _rooms("distributed mpi4py"),
     "pytest_plugin": _rooms("_pytest hypothesis"),
 }
 """Imported inside functions, or for type checkers only."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import pytest
 from quiesce.allocators.generation.running import IN_FLIGHT_MAX, Died, Jobs, Search, Task, run_sequence
 from quiesce.backends import registry
 from quiesce.cli import selection
-from quiesce.cli.executors import OnExecutor
+from quiesce.cli.executors import Engine, OnExecutor
 from quiesce.cli.selection import choose_described
 from quiesce.cli.workers import Here, Workers
 from quiesce.model.backend import Backend, Description
@@ -39,6 +40,9 @@ with LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_a
 """
 SETTINGS: Final = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
 """A worker that dies of a sequence is enough; Dask lets four die."""
+needs_mpi = pytest.mark.skipif(
+    find_spec("mpi4py") is None or shutil.which("mpiexec") is None, reason="it needs the extra 'mpi', and an MPI"
+)
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="it comes with the extra 'dask'")
 needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
@@ -87,15 +91,15 @@ def on_dask(name: str) -> Iterator[Jobs]:
 
     with clusters() as running:
         make = partial(Clusters, [address_of(each) for each in running])
-        with OnExecutor(make, name, None, lost=losses()) as jobs:
+        with OnExecutor(Engine(make, losses()), name, None) as jobs:
             yield jobs
 
 
 ENGINES: Final[dict[str, Callable[[str], AbstractContextManager[Jobs]]]] = {
     "one worker": lambda name: Workers(1, name, None),
     "three workers": lambda name: Workers(3, name, None),
-    "threads": lambda name: OnExecutor(partial(ThreadPoolExecutor, 2), name, None),
-    "processes": lambda name: OnExecutor(processes, name, None),
+    "threads": lambda name: OnExecutor(Engine(partial(ThreadPoolExecutor, 2)), name, None),
+    "processes": lambda name: OnExecutor(Engine(processes), name, None),
     "dask": on_dask,
 }
 """Of each kind one; a slow one is marked below."""
@@ -173,8 +177,8 @@ def test_tasks_are_taken_in_order_when_they_can_begin(engine: str) -> None:
             taken.append(number)
             yield partial(number_of, number=number)
 
-    make = OnExecutor(lambda: Inline([0]), "reference", None) if engine == "executor" else Workers(1, "reference", None)
-    with make as jobs:
+    inline = OnExecutor(Engine(lambda: Inline([0])), "reference", None)
+    with inline if engine == "executor" else Workers(1, "reference", None) as jobs:
         for place, number in enumerate(jobs.run(tasks())):
             assert number == place
             assert len(taken) - place <= IN_FLIGHT_MAX
@@ -189,7 +193,7 @@ def test_an_executor_that_breaks_is_made_anew_until_it_has_no_workers_at_all() -
         made.append(Inline(breaks))
         return made[-1]
 
-    with OnExecutor(make, "reference", None) as jobs:
+    with OnExecutor(Engine(make), "reference", None) as jobs:
         assert list(jobs.run([partial(number_of, number=7)])) == [7]
         assert len(made) == 3
         breaks[0] = 9
@@ -210,7 +214,7 @@ def test_an_executor_that_breaks_is_made_anew_until_it_has_no_workers_at_all() -
 def test_an_error_on_an_executor_is_of_the_kind_that_it_is_here(
     name: str, task: Task, kind: type[Exception], said: str
 ) -> None:
-    with OnExecutor(lambda: Inline([0]), name, None) as jobs, pytest.raises(kind, match=re.escape(said)):
+    with OnExecutor(Engine(lambda: Inline([0])), name, None) as jobs, pytest.raises(kind, match=re.escape(said)):
         list(jobs.run([task]))
 
 
@@ -230,6 +234,62 @@ def test_a_campaign_on_two_clusters_finds_and_saves_what_one_process_does(tmp_pa
     assert alone.returncode == done.returncode == 1, done.stderr
     assert done.stdout == alone.stdout
     assert files_of(there / "found") == files_of(here / "found") != {}
+
+
+CRASHES: Final = """
+import os
+from signal import SIGSEGV
+from quiesce.backends.reference import faulty
+from quiesce.model.operations import DestroyEvent
+
+FAULTY = faulty("pool.accepts_double_free")
+
+
+class Context:
+    def __init__(self, inner):
+        self.inner = inner
+
+        self.readings, self.close = inner.readings, inner.close
+
+    def perform(self, operation):
+        if isinstance(operation, DestroyEvent):
+            os.kill(os.getpid(), SIGSEGV)
+        return self.inner.perform(operation)
+
+
+class Backend:
+    def describe(self):
+        return FAULTY.describe()
+
+    def open(self, profile):
+        return Context(FAULTY.open(profile))
+"""
+"""Has a fault, and ends its process at some operations."""
+
+
+@needs_mpi
+@needs_signals
+@pytest.mark.long
+def test_a_campaign_on_ranks_finds_what_ends_a_process_and_what_does_not(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (tmp_path / "crashes.py").write_text(CRASHES, encoding="utf-8")
+    words = ("explore", "--backend", f"python:{tmp_path / 'crashes.py'}:Backend", "--hostile", "--operations", "1000")
+    alone = quiesce(*words, "--jobs", "2", cwd=here)
+    ranks = ("mpiexec", "-n", "3", sys.executable, "-m", "mpi4py.futures", "-m", "quiesce", *words, "--executor", "mpi")
+    done = subprocess.run(ranks, cwd=there, capture_output=True, text=True, check=False)
+    assert alone.returncode == done.returncode == 1, done.stderr
+    assert done.stdout.strip() == alone.stdout.strip()
+    assert "ended by SIGSEGV" in done.stdout
+    assert files_of(there / "found") == files_of(here / "found") != {}
+
+
+@needs_mpi
+def test_a_campaign_without_other_ranks_is_refused(tmp_path: Path) -> None:
+    refused = quiesce("explore", "--backend", "reference", "--executor", "mpi", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "write mpiexec -n 9 python -m mpi4py.futures -m quiesce explore --executor mpi" in refused.stderr
 
 
 ENDS: Final = """
@@ -302,8 +362,9 @@ def files_of(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--executor", "dusk:8786"), "'dusk:8786' is no executor; write dask:ADDRESS"),
+        (("--executor", "dusk:8786"), "'dusk:8786' is no executor here; write dask:ADDRESS"),
         (("--executor", "dask:"), "'dask:' is no executor"),
+        (("--executor", "mpi", "--executor", "dask:a"), "'mpi' is no executor here; write dask:ADDRESS"),
         (("--executor", "dask:a", "--jobs", "2"), "--jobs runs processes here and --executor elsewhere"),
     ],
 )

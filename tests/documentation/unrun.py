@@ -25,7 +25,7 @@ UNRUN: Final = {
     r"(?:quiesce exec -- )?python -m pytest -q .*test_(?:scaling|cache)\.py": WITH_CUPY,
     r"quiesce exec -- python -c \"import cupy; .*\"": WITH_CUPY,
     r"quiesce exec .*python add_with_numba\.py": WITH_NUMBA,
-    r"dask .*|quiesce .*--executor .*": "it needs a cluster; tests/cli/test_executors.py runs it with two of Dask",
+    r"(?:dask|mpiexec) .*|quiesce .*--executor .*": "it needs a cluster; tests/cli/test_executors.py has small ones",
     r"pytest --quiesce-explore .*": "it takes minutes; tests/pytest_plugin/test_explore_items.py runs fewer operations",
     r"quiesce .*--backend[ =]cupy.*|quiesce doctor cupy.*": "it needs a GPU and CuPy",
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,27 +22,39 @@ from quiesce.model.errors import ConfigurationError
 _LOSSES_MAX: Final = 3
 """An executor that was made anew so often, and ran nothing since, has no workers to run anything."""
 
+_MPI: Final = "mpi"
 _DASK: Final = "dask:"
 _EXAMPLE: Final = "dask:tcp://127.0.0.1:8786"
 
 
-class OnExecutor:
-    """A context manager: runs tasks on the executors that ``make`` makes, another one where the last is broken.
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What makes an executor, and what its workers call.
 
-    ``lost`` are the exceptions by which an executor says that it lost a worker, beside those of the standard library.
-    ``tell`` hears of each loss.
+    ``lost`` are the exceptions by which it says that it lost a worker, beside those of the standard library. ``answer``
+    returns the answer to a task on the backend of a name.
+    """
+
+    make: Callable[[], Executor]
+    lost: tuple[type[Exception], ...] = ()
+    answer: Callable[[str, float | None, Task], object] = answer_by_name
+
+
+class OnExecutor:
+    """A context manager: runs tasks on the executors that ``engine`` makes, another one where the last is broken.
+
+    ``tell`` hears of each worker that is lost.
     """
 
     def __init__(
         self,
-        make: Callable[[], Executor],
+        engine: Engine,
         name: str,
         timeout_seconds: float | None,
         tell: Callable[[str], None] = lambda _: None,
-        lost: tuple[type[Exception], ...] = (),
     ) -> None:
-        self._make, self._name, self._timeout_seconds, self._tell = make, name, timeout_seconds, tell
-        self._lost: tuple[type[Exception], ...] = (BrokenExecutor, CancelledError, *lost)
+        self._engine, self._name, self._timeout_seconds, self._tell = engine, name, timeout_seconds, tell
+        self._lost: tuple[type[Exception], ...] = (BrokenExecutor, CancelledError, *engine.lost)
         self._alone = Workers(1, name, timeout_seconds, tell)
         self._executor: Executor | None = None
         self._losses = 0
@@ -76,9 +89,9 @@ class OnExecutor:
     def _submit(self, task: Task) -> Future[object]:
         while True:
             if self._executor is None:
-                self._executor = self._make()
+                self._executor = self._engine.make()
             try:
-                return self._executor.submit(answer_by_name, self._name, self._timeout_seconds, task)
+                return self._executor.submit(self._engine.answer, self._name, self._timeout_seconds, task)
             except BrokenExecutor as error:
                 self._close()
                 self._losses += 1
@@ -104,18 +117,20 @@ class OnExecutor:
             self._executor = None
 
 
-def executor_of(names: Sequence[str]) -> tuple[Callable[[], Executor], tuple[type[Exception], ...]]:
-    """Return what makes the executor of these names, and the exceptions by which it says that it lost a worker.
+def engine_of(names: Sequence[str]) -> Engine:
+    """Return the engine of these names. Raises :class:`ConfigurationError` for one that cannot be had."""
+    if set(names) == {_MPI}:
+        from quiesce.cli import mpi_ranks
 
-    Raises :class:`ConfigurationError` for a name that there is not, and where its library is missing.
-    """
+        return Engine(mpi_ranks.pool, answer=mpi_ranks.answer_apart)
     addresses = [name.removeprefix(_DASK) for name in names if name.startswith(_DASK)]
     if len(addresses) < len(names) or not all(addresses):
         wrong = next(name for name in names if not name.startswith(_DASK) or name == _DASK)
-        raise ConfigurationError(f"--executor: '{wrong}' is no executor; write dask:ADDRESS, such as {_EXAMPLE}")
+        known = f"write dask:ADDRESS, such as {_EXAMPLE}, or {_MPI} alone"
+        raise ConfigurationError(f"--executor: '{wrong}' is no executor here; {known}")
     from quiesce.cli import dask_clusters
 
-    return partial(dask_clusters.Clusters, addresses), dask_clusters.losses()
+    return Engine(partial(dask_clusters.Clusters, addresses), dask_clusters.losses())
 
 
 def _said(error: BaseException) -> str:

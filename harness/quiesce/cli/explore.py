@@ -28,7 +28,7 @@ from quiesce.cli.arguments import (
 )
 from quiesce.cli.console import Console
 from quiesce.cli.endings import ExitCode, explain
-from quiesce.cli.executors import OnExecutor, executor_of
+from quiesce.cli.executors import OnExecutor, engine_of
 from quiesce.cli.exploring import (
     FROM_SOURCE,
     Corpus,
@@ -106,7 +106,8 @@ def _add_engines(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="run sequences on workers elsewhere instead: dask:ADDRESS, a scheduler of Dask; repeatable",
+        help="run sequences on workers elsewhere instead: dask:ADDRESS, a scheduler of Dask, repeatable; or mpi, the "
+        "ranks of 'mpiexec -n 9 python -m mpi4py.futures -m quiesce explore'",
     )
     parser.add_argument(
         "--shard",
@@ -243,8 +244,7 @@ def _engine(arguments: argparse.Namespace, usable: Usable, console: Console) -> 
     if arguments.executor and arguments.jobs > 1:
         raise ConfigurationError("--jobs runs processes here and --executor elsewhere; write one of them")
     if arguments.executor:
-        make, lost = executor_of(arguments.executor)
-        return OnExecutor(make, *where, lost)
+        return OnExecutor(engine_of(arguments.executor), *where)
     return Workers(arguments.jobs, *where) if arguments.jobs > 1 else contextlib.nullcontext(Here(usable))
 
 

@@ -145,6 +145,11 @@ class Workers:
 
         In the place of a task that failed, raises what :func:`result_of` does.
         """
+        for answered in self.answers(tasks):
+            yield result_of(answered)
+
+    def answers(self, tasks: Iterable[Task]) -> Iterator[object]:
+        """Run tasks likewise, and yield what can be sent on to another process: see :func:`result_of`."""
         self._runs += 1
         run, waiting = self._runs, _Tasks(tasks, min(IN_FLIGHT_MAX, _AHEAD * self._count))
         results: dict[int, Any] = {}
@@ -154,7 +159,7 @@ class Workers:
             busy = [worker for worker in self._workers if worker.place is not None]
             if following in results:
                 waiting.is_done(following)
-                yield result_of(results.pop(following))
+                yield results.pop(following)
                 following += 1
                 continue
             if not busy:
