@@ -48,6 +48,7 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "static-runtime": ["refuse"],
         "kernels": ["off"],
         "no-kernel-checks": [],
+        "no-host-checks": [],
         "kernel-seconds": ["5"],
         "kernel-faults": ["stop"],
         "explore-orders": ["2"],

@@ -111,6 +111,9 @@ HERE: Final = {"address": 0x1008, "size_bytes": 64}
             {"address": 1200, "size_bytes": 64, "other": 3},
             "the program's mark: 1,200 live blocks, 64 bytes, 3 handles",
         ),
+        (Seen.HOST_READ, {"address": 0x1000}, "the host reads block 3"),
+        (Seen.HOST_WROTE, {"address": 0x1000}, "the host writes block 3"),
+        (Seen.HOST_UNSEEN, {}, "from here on the program handles SIGSEGV itself"),
         (Seen.NOTHING, {}, ""),
     ],
 )

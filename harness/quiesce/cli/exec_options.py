@@ -57,6 +57,7 @@ class ExecOptions:
     static_runtime: str
     kernels: str | None
     kernel_checks: bool
+    host_checks: bool
     explore_orders: int
     strict: bool
     kernel_seconds: int | None
@@ -88,6 +89,7 @@ class ExecOptions:
             "fail": ",".join(self.fail),
             **({"stacks": 1} if self.stacks else {}),
             **({"checks": 1, "races": _LOOKED_AT} if kernels and self.kernel_checks else {}),
+            **({"hosts": 1} if self.host_checks else {}),
             **({"orders": self.explore_orders} if self.explore_orders > 1 else {}),
             **({"strict": 1} if self.strict else {}),
             **({"seconds": self.kernel_seconds} if self.kernel_seconds else {}),
@@ -275,6 +277,12 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="judge every access of kernels that compute: out of bounds, use after free, misaligned, never written "
         "(default: yes)",
+    )
+    parser.add_argument(
+        "--host-checks",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="watch the host's accesses to pinned memory that a pending copy uses (default: yes)",
     )
     parser.add_argument(
         "--explore-orders",

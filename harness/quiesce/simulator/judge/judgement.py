@@ -91,6 +91,7 @@ class RunningJudgement:
         self._broken: dict[int, str] = {}
         self._unwritten: list[Record] = []
         self._valued = ""
+        self._unseen = ""
         self._streams = 1
 
     def see(self, record: Record) -> Iterator[Finding]:
@@ -100,6 +101,10 @@ class RunningJudgement:
         elif record.seen is Seen.STREAM_WAITED_VALUE:
             self._valued = self._valued or f"call {record.number:,} on: {record.function}"
             self.stop_judging_races()
+        elif record.seen is Seen.HOST_UNSEEN:
+            self._unseen = (
+                "the program handles SIGSEGV itself, so accesses of the host to pinned memory were not judged"
+            )
         elif record.seen is Seen.CREATED:
             self._streams += record.thing is Thing.STREAM
         elif record.seen is Seen.CONTEXT_BROKEN:
@@ -174,7 +179,7 @@ class RunningJudgement:
 
     def unjudged(self) -> str:
         """Return which functions were called whose effects are missing, and which races were not judged."""
-        return "; ".join(filter(None, (effects_missing(self.missing()), self._waits_for_values())))
+        return "; ".join(filter(None, (effects_missing(self.missing()), self._waits_for_values(), self._unseen)))
 
     def _waits_for_values(self) -> str:
         return f"races were not judged from {self._valued} orders streams by a value in memory" if self._valued else ""
@@ -193,7 +198,12 @@ class RunningJudgement:
             f"{text}: memory and handles that were on it are not judged" for _, text in sorted(self._broken.items())
         ]
         valued = self._waits_for_values()
-        return [*missing, *broken, *self._copied_unwritten(), *filter(None, [valued, self.origins.note()])]
+        return [
+            *missing,
+            *broken,
+            *self._copied_unwritten(),
+            *filter(None, [valued, self._unseen, self.origins.note()]),
+        ]
 
     def _copied_unwritten(self) -> Iterator[str]:
         """Yield what the host read although nobody had written it: programs also copy what they do not look at."""

@@ -262,6 +262,9 @@ class RaceDetector:
                 yield from self._use(record.address, record.size_bytes, _use_of(record, self._work(record), touch))
             case Seen.LAUNCHED:
                 yield from self._launch(record, self._work(record))
+            case Seen.HOST_READ | Seen.HOST_WROTE:
+                touch = Touch.WRITE if record.seen is Seen.HOST_WROTE else Touch.READ
+                yield from self._use(record.address, record.size_bytes, _use_of(record, None, touch))
             case _:
                 self._see_order(record)
 
@@ -445,6 +448,8 @@ def launches_unjudged(count: int) -> str:
 def _called(use: Use) -> tuple[str | int, ...]:
     record = use.record
     name = f"kernel '{use.touched.kernel}'" if use.touched else record.function
+    if record.seen in (Seen.HOST_READ, Seen.HOST_WROTE):
+        return (f"{name} (call {record.number})",)
     call = f"{name} (call {record.number}) on "
     if record.seen is Seen.FREED and not record.flags & Flag.ORDERED:
         return (f"{call}the host",)

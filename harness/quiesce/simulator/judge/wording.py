@@ -90,6 +90,10 @@ class Sentences:
                 return f"{stream_in_words(record)} copies {_size(record)} from {source} to {target}"
             case Seen.LAUNCHED:
                 return f"{stream_in_words(record)} runs a kernel"
+            case Seen.HOST_READ:
+                return f"the host reads {self._at(record)}"
+            case Seen.HOST_WROTE:
+                return f"the host writes {self._at(record)}"
             case _:
                 return ""
 
@@ -151,6 +155,8 @@ def _of_order(record: Record) -> str:
             return f"creates {_handle(record)}"
         case Seen.DESTROYED:
             return f"destroys {_handle(record)}"
+        case Seen.HOST_UNSEEN:
+            return "from here on the program handles SIGSEGV itself"
         case Seen.MARK:
             return f"the program's mark: {record.address:,} live blocks, {_size(record)}, {record.other:,} handles"
         case _:

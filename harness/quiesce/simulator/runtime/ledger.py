@@ -24,7 +24,7 @@ from quiesce.simulator.runtime.flavours import KNOWN, Simulated
 from quiesce.simulator.runtime.run_folder import DamagedFile, refusing_damage
 
 MAGIC: Final = 0x3152474445535155
-LAYOUT: Final = 13
+LAYOUT: Final = 14
 HEADER: Final = struct.Struct("<Q6I20Q")
 COUNTED: Final = struct.Struct("<2Q")
 CALL_KINDS: Final = (
@@ -160,6 +160,9 @@ class Seen(enum.IntEnum):
     KERNEL_FREED_FOREIGN = 59
     KERNEL_STACK_OVERFLOW = 60
     KERNEL_LOOKS_FOR_EVER = 61
+    HOST_READ = 62
+    HOST_WROTE = 63
+    HOST_UNSEEN = 64
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each.name.startswith("KERNEL_"))

@@ -12,7 +12,7 @@
 
 #include "ledger/call_kinds.h"
 
-enum { LEDGER_LAYOUT = 13, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096, LEDGER_PART = 4096 };
+enum { LEDGER_LAYOUT = 14, NAME_ENTRIES = 1024, LEDGER_NAME_BYTES = 64, KEPT_ENTRIES = 4096, LEDGER_PART = 4096 };
 
 enum thing {
     THING_NONE,
@@ -119,6 +119,9 @@ enum seen {
     SEEN_KERNEL_FREED_FOREIGN,
     SEEN_KERNEL_STACK_OVERFLOW,  // other_bytes: how much stack each thread has
     SEEN_KERNEL_LOOKS_FOR_EVER,  // threads wait for memory to change, and none is left that changes it
+    SEEN_HOST_READ,    // the host reads pinned memory at address, which work used that it may not have waited for
+    SEEN_HOST_WROTE,   // the same of a write
+    SEEN_HOST_UNSEEN,  // from here on such accesses are not seen: the program handles SIGSEGV itself
 };
 
 enum {

@@ -44,6 +44,7 @@
 #include "order/context.h"
 #include "order/driver_context.h"
 #include "order/graph_memory.h"
+#include "order/guard.h"
 #include "order/running.h"
 #include "order/stream.h"
 #include "order/stream_handles.h"
@@ -145,6 +146,7 @@ static const char *start(const char *text) {
 
 static void stop(void) {
     if (!running) return;
+    guards_close();
     user_objects_close();
     captures_close();
     streams_close();
@@ -184,6 +186,7 @@ __attribute__((destructor)) static void exiting(void) {
     clock_gettime(CLOCK_REALTIME, &patience);
     patience.tv_sec += EXIT_SECONDS;
     if (!lock_take_until(&patience) || !running) return;
+    guard_release_all();
     reach_mark();
     ledger->exited = 1;
     admission_unload();
@@ -192,6 +195,7 @@ __attribute__((destructor)) static void exiting(void) {
 
 static void search_anew(void) {
     if (runtime_enter(NULL) == OK) {
+        guard_release_all();
         reach_forget();
         reach_mark();
     }

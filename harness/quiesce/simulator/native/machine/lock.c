@@ -11,13 +11,14 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t something_changed = PTHREAD_COND_INITIALIZER;
 volatile bool lock_alone;
+volatile uint64_t lock_owner;
 static uint64_t suspensions;
 
 // Calls are short and many threads make them: one that sleeps in the lock costs the others a system call for each of
 // their calls, and one that tries again and again slows down whoever holds it. So a thread tries a few times, then
 // sleeps where nobody has to wake it: meanwhile the others are as fast as one alone. Behind something long, such as a
 // large copy, it waits as usual.
-void lock_take(void) {
+static void take(void) {
     enum { TRIES = 8, NAPS = 5, NAP_NANOSECONDS = 200000 };
     if (__libc_single_threaded) {
         lock_alone = true;
@@ -34,9 +35,20 @@ void lock_take(void) {
     pthread_mutex_lock(&lock);
 }
 
+void lock_take(void) {
+    take();
+    lock_owner = (uint64_t)pthread_self();
+}
+
+bool lock_is_held(void) { return lock_owner == (uint64_t)pthread_self(); }
+
 void lock_release_taken(void) { pthread_mutex_unlock(&lock); }
 
-bool lock_take_until(const struct timespec *end) { return !lock_alone && !pthread_mutex_timedlock(&lock, end); }
+bool lock_take_until(const struct timespec *end) {
+    if (lock_alone || pthread_mutex_timedlock(&lock, end)) return false;
+    lock_owner = (uint64_t)pthread_self();
+    return true;
+}
 
 void lock_suspend(void) {
     suspensions++;
@@ -49,12 +61,17 @@ uint64_t lock_suspensions(void) { return suspensions; }
 
 void lock_wait(void) {
     suspensions++;
+    lock_owner = 0;
     pthread_cond_wait(&something_changed, &lock);
+    lock_owner = (uint64_t)pthread_self();
 }
 
 bool lock_wait_until(const struct timespec *end) {
     suspensions++;
-    return pthread_cond_timedwait(&something_changed, &lock, end) == 0;
+    lock_owner = 0;
+    bool is_woken = pthread_cond_timedwait(&something_changed, &lock, end) == 0;
+    lock_owner = (uint64_t)pthread_self();
+    return is_woken;
 }
 
 void lock_wake(void) { pthread_cond_broadcast(&something_changed); }
@@ -74,4 +91,5 @@ void lock_expect_threads(void) {
 void lock_renew(void) {
     pthread_mutex_init(&lock, NULL);
     lock_alone = false;
+    lock_owner = 0;
 }

@@ -9,11 +9,16 @@
 // Who holds the lock is the only thread of the process, and has not taken it. A signal's handler reads it.
 extern volatile bool lock_alone;
 
+// Who has the lock, as pthread_self() says; 0: nobody. A handler of a fault asks.
+extern volatile uint64_t lock_owner;
+bool lock_is_held(void);  // by this thread
+
 void lock_take(void);
 void lock_release_taken(void);
 
 // Inline, for every call ends with it.
 static inline void lock_release(void) {
+    lock_owner = 0;
     if (lock_alone)
         lock_alone = false;
     else

@@ -41,6 +41,7 @@ static const struct number {
     {"redzone", NUMBER(red_zone_bytes), 0, 1 << 16},
     {"kernels", NUMBER(kernels), 0, 1},
     {"checks", NUMBER(checks), 0, 1},
+    {"hosts", NUMBER(hosts), 0, 1},
     {"orders", NUMBER(orders), 0, 1000},
     {"races", NUMBER(race_launches), 0, 1 << 30},
     {"strict", NUMBER(is_strict), 0, 1},

@@ -35,6 +35,7 @@ struct settings {
     uint64_t red_zone_bytes;   // filled behind each block and verified when it is freed
     bool kernels;              // compute: who compiles them listens in the folder
     bool checks;               // judge every access of a kernel that computes
+    bool hosts;                // watch the host's accesses to pinned memory that work uses
     unsigned orders;           // in how many each launch runs, to see whether its results depend on them; 0: in one
     unsigned race_launches;    // how many launches of each kernel are looked at for races of its blocks in memory
     bool is_strict;            // also tell what many correct programs do: read what is not all written

@@ -7,6 +7,7 @@
 #include "ledger/ledger.h"
 #include "machine/hidden.h"
 #include "order/capture.h"
+#include "order/guard.h"
 #include "order/driver_context.h"
 #include "order/pieces.h"
 #include "order/stream.h"
@@ -78,6 +79,7 @@ enum status event_record(struct event *event, struct stream *stream) {
     event->stream = stream;
     stream_keep(stream);
     if (stream->capture) event->capture = capture_keep(stream->capture);
+    event->recorded = ledger->ring_count;
     see(SEEN_RECORDED, event, stream);
     stream_settle();
     return OK;
@@ -89,6 +91,7 @@ enum status event_wait(struct event *event, struct stream *stream) {
     if (!status && event->stream) status = stream_order(stream);
     if (status) return status;
     see(SEEN_STREAM_WAITED, event, stream);
+    guard_order(stream, event->stream);
     if (!event->capture && event->point) status = stream_wait(stream, event->point);
     stream_settle();
     return status;
@@ -103,6 +106,7 @@ enum status event_query(struct event *event) {
     event = event_find(handle);  // host functions may run without the lock: another thread may destroy it
     if (!event || event->serial != serial) return INVALID_HANDLE;
     see(SEEN_EVENT_COMPLETE, event, NULL);
+    if (event->stream) guard_release(event->stream, event->recorded);
     return OK;
 }
 
@@ -112,6 +116,7 @@ enum status event_synchronize(struct event *event) {
     if (!status) status = capture_forbid_unsafe();
     if (status) return status;
     see(SEEN_EVENT_WAITED, event, NULL);
+    if (event->stream) guard_release(event->stream, event->recorded);
     return event->point ? stream_force(event->point) : OK;
 }
 

@@ -30,6 +30,7 @@ struct event {
     bool timing;
     struct point *point;      // of the last recording, NULL: none
     struct stream *stream;    // that it was last recorded on, dead or alive
+    uint64_t recorded;        // how many observations there were then
     struct capture *capture;  // that it was last recorded in
     struct progress *progress;  // what of that capture it stands for
 };

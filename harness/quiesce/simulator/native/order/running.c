@@ -13,6 +13,7 @@
 #include "memory/shadow.h"
 #include "order/context.h"
 #include "order/graph_memory.h"
+#include "order/guard.h"
 
 enum { TOLD_MAX = 64 };
 
@@ -110,7 +111,7 @@ static void look_for_unwritten(const struct copy *copy) {
     if (count && is_all_written() && !is_told(copy->stack)) see_unwritten(copy, first, count);
 }
 
-static void run_copy(const struct copy *copy) {
+static void run_copy_unguarded(const struct copy *copy) {
     if (shadows_are_kept) look_for_unwritten(copy);
     bool is_ours = memory_covers(copy->to) && (copy->staged || memory_covers(copy->from));
     for (uint64_t row = 0; row < copy->height; row++) {
@@ -123,6 +124,16 @@ static void run_copy(const struct copy *copy) {
             return;  // the rows behind it lack the same
         if (shadows_are_kept) shadow_write(to, copy->width);
     }
+}
+
+static void run_copy(const struct copy *copy) {
+    uint64_t to_bytes = (copy->height - 1) * copy->to_pitch + copy->width;
+    uint64_t from_bytes = (copy->height - 1) * copy->from_pitch + copy->width;
+    guard_suspend(copy->to, to_bytes);
+    guard_suspend(copy->from, from_bytes);
+    run_copy_unguarded(copy);
+    guard_resume(copy->to, to_bytes);
+    guard_resume(copy->from, from_bytes);
 }
 
 // Writes a row's first element and doubles what there is, up to as much as a processor's cache holds.

@@ -10,6 +10,7 @@
 #include "machine/upcalls.h"
 #include "memory/pool.h"
 #include "order/capture.h"
+#include "order/guard.h"
 #include "order/host_thread.h"
 #include "order/pieces.h"
 #include "order/progress.h"
@@ -97,6 +98,7 @@ static void run_head(struct stream *stream) {
     if (work->kind == WORK_HOST) {
         struct host_call call = work->host;
         work_delete(work);
+        guard_release(stream, UINT64_MAX);
         see(SEEN_HOST_WAITED_WORK, stream);  // the host learns that the work before it is complete, and may tell others
         stream->running = true;
         host_thread_run(stream, &call, &stream->runner, host_function_returned);
@@ -289,7 +291,10 @@ enum status stream_query(struct stream *stream) {
     stream_keep(stream);
     if (pending) run_a_piece(pending);
     status = first_encompassed(stream) ? NOT_READY : OK;
-    if (!status) see(SEEN_STREAM_COMPLETE, stream);
+    if (!status) {
+        see(SEEN_STREAM_COMPLETE, stream);
+        guard_release(stream, UINT64_MAX);
+    }
     stream_drop(stream);
     return status;
 }
@@ -301,6 +306,7 @@ enum status stream_synchronize(struct stream *stream) {
     if (!status) status = capture_forbid_beside();
     if (status) return status;
     see(SEEN_STREAM_WAITED_FOR, stream);
+    guard_release(stream, UINT64_MAX);
     unsigned device = stream->device;  // host functions run without the lock: it may be destroyed meanwhile
     status = stream_finish(stream);
     pools_release(device);
@@ -317,6 +323,7 @@ enum status stream_finish_device(unsigned device) {
     if (!used_since[device]) return status;
     used_since[device] = false;
     ledger_see((struct observation){.seen = SEEN_DEVICE_WAITED_FOR, .device = (uint16_t)device});
+    guard_release_device(device);
     for (struct stream *stream = busy; stream && !status;) {
         bool concerned = stream->device == device;
         if (concerned) status = stream_finish(stream);

@@ -14,6 +14,7 @@
 #include "memory/places.h"
 #include "memory/shadow.h"
 #include "order/capture.h"
+#include "order/guard.h"
 #include "order/stream.h"
 
 // The longest legal delays, from CUDA Runtime API, "API synchronization behavior" (12.4). HIP documents its copies in
@@ -138,6 +139,7 @@ void transfer_observe(const struct stream *stream, const struct work *work, bool
         case WORK_VALUE:
             seen.seen = SEEN_STREAM_WAITED_VALUE;
             seen.address = work->value.address;
+            guard_stop();
             break;
         default: return;
     }
@@ -177,6 +179,7 @@ static enum status stage(struct copy *copy) {
 static enum status finish(struct stream *stream) {
     ledger_see((struct observation){
         .seen = SEEN_HOST_WAITED_WORK, .device = (uint16_t)stream->device, .stream = stream->serial});
+    guard_release(stream, UINT64_MAX);
     return stream_finish(stream);
 }
 
@@ -186,6 +189,7 @@ enum until { ENQUEUED, READ, COMPLETE };
 static enum status perform(struct stream *stream, struct work *work, enum until until) {
     stream_keep(stream);
     enum status status = stream_enqueue(stream, work);
+    if (!status && until == ENQUEUED) guard_set(stream, work);
     if (work->kind == WORK_COPY) forget(work->copy.staged, work->copy.width * work->copy.height);
     if (!status && until == COMPLETE) status = finish(stream);
     if (!status && until == READ) status = stream_finish(stream);  // a device may be later: nobody is told

@@ -1,0 +1,302 @@
+#include "order/guard.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "ledger/ledger.h"
+#include "ledger/stacks.h"
+#include "machine/lock.h"
+#include "machine/mappings.h"
+#include "machine/settings.h"
+#include "memory/blocks.h"
+#include "memory/places.h"
+#include "order/objects.h"
+#include "order/work.h"
+
+enum { GUARDS_MAX = 1024, ORDERS_MAX = 256 };
+
+static struct guard {
+    uint64_t start, pitch, width, height;  // what the work uses
+    uint64_t first, end;                   // the pages that are protected
+    uint64_t stream, observation;          // its key, and how many observations there were
+    unsigned device;
+    bool is_blocking, writes;
+} guards[GUARDS_MAX];
+static unsigned guard_count;
+
+// Streams that waited for others, by their keys.
+static struct order {
+    uint64_t after, before;
+} orders[ORDERS_MAX];
+static unsigned order_count;
+static bool orders_are_lost;  // there were more
+
+static struct sigaction before_ours;
+static bool is_installed, is_stopped;
+static pid_t process;
+
+// -- streams ---------------------------------------------------------------------------------------------------------
+
+static uint64_t key_of_legacy(unsigned device) { return UINT64_MAX - device; }
+
+static uint64_t key_of(const struct stream *stream) {
+    return stream->legacy ? key_of_legacy(stream->device) : stream->serial;
+}
+
+static void add_order(uint64_t after, uint64_t before) {
+    for (unsigned i = 0; i < order_count; i++)
+        if (orders[i].after == after && orders[i].before == before) return;
+    if (order_count == ORDERS_MAX)
+        orders_are_lost = true;
+    else if (after != before)
+        orders[order_count++] = (struct order){after, before};
+}
+
+void guard_order(struct stream *after, const struct stream *before) {
+    if (settings.hosts && before) add_order(key_of(after), key_of(before));
+}
+
+// -- pages -----------------------------------------------------------------------------------------------------------
+
+static void protect(const struct guard *guard) {
+    mprotect((void *)guard->first, guard->end - guard->first, guard->writes ? PROT_NONE : PROT_READ);
+}
+
+// A page that work reads may be read by the host, unless other work writes it.
+static void protect_again(uint64_t first, uint64_t end) {
+    for (unsigned writes = 0; writes < 2; writes++)
+        for (unsigned i = 0; i < guard_count; i++)
+            if (guards[i].writes == writes && guards[i].first < end && first < guards[i].end) protect(&guards[i]);
+}
+
+static void let_go(uint64_t first, uint64_t end) { mprotect((void *)first, end - first, PROT_READ | PROT_WRITE); }
+
+// Ends those guards that `ends` is true of. Other guards may have some of their pages.
+static void release(bool (*ends)(const struct guard *guard, const void *what), const void *what) {
+    unsigned kept = 0;
+    uint64_t first = UINT64_MAX, end = 0;
+    for (unsigned i = 0; i < guard_count; i++) {
+        if (!ends(&guards[i], what)) {
+            guards[kept++] = guards[i];
+            continue;
+        }
+        let_go(guards[i].first, guards[i].end);
+        if (guards[i].first < first) first = guards[i].first;
+        if (guards[i].end > end) end = guards[i].end;
+    }
+    guard_count = kept;
+    protect_again(first, end);
+}
+
+void guard_suspend(uint64_t start, uint64_t size_bytes) {
+    uint64_t first = start & ~(PAGE_BYTES - 1ull), end = (start + size_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
+    for (unsigned i = 0; i < guard_count; i++)
+        if (guards[i].first < end && first < guards[i].end) {
+            let_go(first, end);
+            return;
+        }
+}
+
+void guard_resume(uint64_t start, uint64_t size_bytes) { protect_again(start, start + size_bytes); }
+
+// -- what the host waited for ----------------------------------------------------------------------------------------
+
+struct known {
+    uint64_t keys[ORDERS_MAX + 1];
+    unsigned count;
+    uint64_t before;
+};
+
+static bool is_known(const struct known *known, uint64_t key) {
+    for (unsigned i = 0; i < known->count; i++)
+        if (known->keys[i] == key) return true;
+    return false;
+}
+
+static bool is_over(const struct guard *guard, const void *what) {
+    const struct known *known = what;
+    if (guard->stream == known->keys[0]) return guard->observation < known->before;
+    return orders_are_lost || is_known(known, guard->stream) ||
+           (guard->is_blocking && is_known(known, key_of_legacy(guard->device)));
+}
+
+void guard_release(const struct stream *stream, uint64_t before) {
+    if (!guard_count) return;
+    struct known known = {.keys = {key_of(stream)}, .count = 1, .before = before};
+    for (unsigned i = 0; i < known.count; i++)
+        for (unsigned j = 0; j < order_count; j++)
+            if (orders[j].after == known.keys[i] && !is_known(&known, orders[j].before))
+                known.keys[known.count++] = orders[j].before;
+    release(is_over, &known);
+}
+
+static bool is_of_device(const struct guard *guard, const void *device) {
+    return guard->device == *(const unsigned *)device || orders_are_lost || order_count;
+}
+
+void guard_release_device(unsigned device) {
+    if (guard_count) release(is_of_device, &device);
+}
+
+static bool is_any(const struct guard *guard, const void *nothing) { return guard != nothing; }
+
+void guard_release_all(void) { release(is_any, NULL); }
+
+void guard_stop(void) {
+    guard_release_all();
+    is_stopped = true;
+}
+
+// -- the access ------------------------------------------------------------------------------------------------------
+
+static bool is_used(const struct guard *guard, uint64_t address) {
+    uint64_t offset = address - guard->start;
+    if (address < guard->start || (guard->height == 1 ? 0 : offset / guard->pitch) >= guard->height) return false;
+    return (guard->height == 1 ? offset : offset % guard->pitch) < guard->width;
+}
+
+static bool has_page(const struct guard *guard, const void *address) {
+    uint64_t page = *(const uint64_t *)address & ~(PAGE_BYTES - 1ull);
+    return guard->first <= page && page < guard->end;
+}
+
+static void see(uint64_t address, bool writes) {
+    const char *call = ledger_entered();
+    ledger_enter(writes ? "a write of the host" : "a read of the host");
+    stacks_new_call();
+    ledger_see((struct observation){.seen = writes ? SEEN_HOST_WROTE : SEEN_HOST_READ,
+                                    .thing = THING_PINNED,
+                                    .stack = stack_of_call(),
+                                    .address = address,
+                                    .size_bytes = 1});
+    ledger_enter(call);
+    stacks_new_call();
+}
+
+// A call that waits for a stream forgets what came before it, so only what is still protected is looked at. All guards
+// of the page go, for the host is about to use it.
+static void meet(uint64_t address, bool writes, bool is_client) {
+    bool is_told = false;
+    for (unsigned i = 0; i < guard_count && is_client && !is_told; i++) {
+        is_told = is_used(&guards[i], address) && (writes || guards[i].writes);
+        if (is_told) see(address, writes);
+    }
+    release(has_page, &address);
+    let_go(address & ~(PAGE_BYTES - 1ull), (address & ~(PAGE_BYTES - 1ull)) + PAGE_BYTES);
+}
+
+static bool is_pinned(uint64_t address) { return block_bank(address) == &banks[BANK_PINNED]; }
+
+// A child of the process has copies of the pages, and no machine.
+static bool is_met(uint64_t address, bool writes) {
+    if (!is_pinned(address)) return false;
+    if (getpid() != process) {
+        let_go(address & ~(PAGE_BYTES - 1ull), (address & ~(PAGE_BYTES - 1ull)) + PAGE_BYTES);
+        return true;
+    }
+    bool is_ours = lock_is_held();
+    int error = errno;
+    if (!is_ours) lock_take();
+    meet(address, writes, !is_ours);
+    if (!is_ours) lock_release();
+    errno = error;
+    return true;
+}
+
+bool guard_meet(uint64_t address) { return guard_count && is_met(address, true); }
+
+static void pass_on(int number, siginfo_t *about, void *state) {
+    if (before_ours.sa_flags & SA_SIGINFO)
+        before_ours.sa_sigaction(number, about, state);
+    else if (before_ours.sa_handler != SIG_DFL && before_ours.sa_handler != SIG_IGN)
+        before_ours.sa_handler(number);
+    else
+        sigaction(number, &before_ours, NULL);  // the access is tried again, and ends the process
+}
+
+static void handle(int number, siginfo_t *about, void *state) {
+    enum { IS_WRITE = 2 };  // of the processor's error code
+    const ucontext_t *context = state;
+    bool writes = context->uc_mcontext.gregs[REG_ERR] & IS_WRITE;
+    if (about->si_code == SEGV_ACCERR && is_met((uint64_t)about->si_addr, writes)) return;
+    pass_on(number, about, state);
+}
+
+// Whether accesses come here. A program that takes the signal for itself is left to it, and its accesses are not seen.
+static bool is_watched(void) {
+    if (is_stopped) return false;
+    struct sigaction now;
+    if (!is_installed) {
+        struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+        sigemptyset(&ours.sa_mask);
+        process = getpid();
+        is_installed = !sigaction(SIGSEGV, &ours, &before_ours);
+        return is_installed;
+    }
+    bool is_ours = !sigaction(SIGSEGV, NULL, &now) && now.sa_flags & SA_SIGINFO && now.sa_sigaction == handle;
+    if (!is_ours) {
+        guard_stop();
+        ledger_see_wrong((struct observation){.seen = SEEN_HOST_UNSEEN});
+    }
+    return is_ours;
+}
+
+// -- work that is pending --------------------------------------------------------------------------------------------
+
+// The pages that hold nothing of the block but what is used, for a system call may use what lies beside it; and the
+// last page of the block, as clients round sizes up.
+static void add(struct guard guard) {
+    uint64_t end = guard.start + (guard.height - 1) * guard.pitch + guard.width;
+    struct span block = memory_find(guard.start);
+    if (block.thing != THING_PINNED || block.dead || end > block.start + block.size_bytes) return;
+    guard.first = (guard.start + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
+    uint64_t last_page = (block.start + block.size_bytes - 1) & ~(PAGE_BYTES - 1ull);
+    guard.end = (end + (end > last_page ? PAGE_BYTES - 1 : 0)) & ~(PAGE_BYTES - 1ull);
+    if (guard.first >= guard.end || guard_count == GUARDS_MAX || !is_watched()) return;
+    for (unsigned i = 0; i < guard_count; i++) {
+        struct guard *old = &guards[i];
+        bool is_same = old->start == guard.start && old->end == guard.end && old->pitch == guard.pitch &&
+                       old->width == guard.width && old->stream == guard.stream && old->writes == guard.writes;
+        if (!is_same) continue;
+        old->observation = guard.observation;
+        return;
+    }
+    guards[guard_count++] = guard;
+    protect_again(guard.first, guard.end);
+}
+
+void guard_set(const struct stream *stream, const struct work *work) {
+    if (!settings.hosts || is_stopped || stream->capture) return;
+    if (!stream->nonblocking && !stream->legacy) add_order(key_of(stream), key_of_legacy(stream->device));
+    struct guard guard = {.stream = key_of(stream),
+                          .observation = ledger->ring_count,
+                          .device = stream->device,
+                          .is_blocking = !stream->nonblocking};
+    if (work->kind == WORK_FILL && is_pinned(work->fill.to)) {
+        guard.start = work->fill.to, guard.pitch = work->fill.pitch;
+        guard.width = work->fill.width, guard.height = work->fill.height, guard.writes = true;
+        add(guard);
+    }
+    if (work->kind != WORK_COPY) return;
+    guard.width = work->copy.width, guard.height = work->copy.height;
+    if (is_pinned(work->copy.to)) {
+        guard.start = work->copy.to, guard.pitch = work->copy.to_pitch, guard.writes = true;
+        add(guard);
+    }
+    if (is_pinned(work->copy.from) && !work->copy.staged) {
+        guard.start = work->copy.from, guard.pitch = work->copy.from_pitch, guard.writes = false;
+        add(guard);
+    }
+}
+
+void guards_close(void) {
+    guard_release_all();
+    order_count = 0;
+    orders_are_lost = false;
+    if (is_installed && !is_stopped) sigaction(SIGSEGV, &before_ours, NULL);
+    is_installed = is_stopped = false;
+}

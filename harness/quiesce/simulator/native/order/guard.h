@@ -1,0 +1,32 @@
+// Accesses of the host to pinned memory that pending work uses. Its pages are protected from the call that puts the
+// work on a stream until the host waits for it, so that an access in between faults. That is recorded, and the access
+// goes on; the judge knows what orders the two.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stream;
+struct work;
+
+// Protects what a copy or fill that returned before it was complete uses of pinned memory.
+void guard_set(const struct stream *stream, const struct work *work);
+
+// Work on `after` comes after what is on `before` by now.
+void guard_order(struct stream *after, const struct stream *before);
+
+// The host knows that the work of a stream that was put there before an observation is complete, and all that came
+// before it. More may be let go than that, never less: a system call fails with EFAULT where memory is protected.
+void guard_release(const struct stream *stream, uint64_t before);
+void guard_release_device(unsigned device);
+void guard_release_all(void);
+void guard_stop(void);  // from now on the order of accesses is not known: none is protected any more
+
+// The runtime itself uses pages in between.
+void guard_suspend(uint64_t start, uint64_t size_bytes);
+void guard_resume(uint64_t start, uint64_t size_bytes);
+
+// Whether an access to an address faulted because of this. It may be tried again.
+bool guard_meet(uint64_t address);
+
+void guards_close(void);

@@ -1,0 +1,144 @@
+"""Accesses of the host to pinned memory: seen while a copy may still use it, and left alone once it was waited for."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.simulator.programs import compile_client
+
+from quiesce.model.program_rules import ORDERED
+from quiesce.simulator.judge.conditions import AtExit
+from quiesce.simulator.judge.judgement import Judgement, judge
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import open_ledger
+
+pytestmark = pytest.mark.usefixtures("library")
+
+BEGIN: Final = """
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+enum { BYTES = 10000, TO_DEVICE = 1, TO_HOST = 2 };
+int cudaStreamCreateWithFlags(handle *, unsigned), cudaEventQuery(handle);
+int cudaMemcpy(void *, const void *, size_t, int);
+int cudaMemcpy2DAsync(void *, size_t, const void *, size_t, size_t, size_t, int, handle);
+handle stream, other, event;
+char *device, *host, *beside;
+volatile int sum;
+void get(void) { cudaMemcpyAsync(host, device, BYTES, TO_HOST, stream); }
+void put(void) { cudaMemcpyAsync(device, host, BYTES, TO_DEVICE, stream); }
+void *read_all(void *unused) { for (int i = 0; i < BYTES; i++) sum += host[i]; return unused; }
+void read_in_order(void *unused) { read_all(unused); }
+void handle_fault(int number) { signal(number, SIG_DFL); }
+void act(const char *what) {
+"""
+MIDDLE: Final = """
+}
+int begin(const char *what) {
+    cudaStreamCreateWithFlags(&stream, 1), cudaStreamCreateWithFlags(&other, 1), cudaEventCreate(&event);
+    cudaHostAlloc((void **)&host, BYTES, 0), cudaHostAlloc((void **)&beside, 100, 0);
+    cudaMalloc((void **)&device, BYTES);
+    memset(host, 1, BYTES), cudaMemset(device, 3, BYTES), cudaDeviceSynchronize();
+    act(what);
+    cudaDeviceSynchronize();
+    cudaFreeHost(host), cudaFreeHost(beside), cudaFree(device);
+    cudaEventDestroy(event), cudaStreamDestroy(stream), cudaStreamDestroy(other);
+    return sum == -1;
+"""
+
+FAULTY: Final = {
+    "read-too-early": "get(); sum += host[77];",
+    "written-while-it-is-read": "put(); host[77] = 4;",
+    "written-before-it-is-overwritten": "get(); host[77] = 4;",
+    "waits-for-another-stream": "get(); cudaStreamSynchronize(other); sum += host[9999];",
+    "event-is-older-than-the-copy": "cudaEventRecord(event, stream); get(); cudaEventSynchronize(event); "
+    "sum += host[1];",
+    "fill": "cudaMemsetAsync(host, 5, BYTES, stream); sum += host[4096];",
+    "rounded-up": "cudaMemcpyAsync(host, device, BYTES - 50, TO_HOST, stream); sum += host[9000];",
+    "rows": "cudaMemcpy2DAsync(host, 1000, device, 1000, 500, 10, TO_HOST, stream); sum += host[5100];",
+    "after-a-second-copy": "get(); put(); sum += host[77];",
+    "another-thread": "get(); pthread_t thread; pthread_create(&thread, 0, read_all, 0); pthread_join(thread, 0);",
+    "unordered-host-function": "get(); cudaLaunchHostFunc(other, read_in_order, 0); cudaStreamSynchronize(other);",
+}
+CORRECT: Final = {
+    "stream": "get(); cudaStreamSynchronize(stream); read_all(0);",
+    "device": "get(); cudaDeviceSynchronize(); read_all(0);",
+    "event": "get(); cudaEventRecord(event, stream); cudaEventSynchronize(event); read_all(0);",
+    "query": "get(); while (cudaStreamQuery(stream)); read_all(0);",
+    "query-of-an-event": "get(); cudaEventRecord(event, stream); while (cudaEventQuery(event)); read_all(0);",
+    "by-another-stream": "get(); cudaEventRecord(event, stream); cudaStreamWaitEvent(other, event, 0); "
+    "cudaStreamSynchronize(other); read_all(0);",
+    "host-function": "get(); cudaLaunchHostFunc(stream, read_in_order, 0);",
+    "synchronous-copy": "cudaMemcpy(host, device, BYTES, TO_HOST); read_all(0);",
+    "free": "get(); cudaFreeHost(beside); read_all(0); cudaHostAlloc((void **)&beside, 100, 0);",
+    "only-read": "put(); read_all(0); cudaStreamSynchronize(stream); host[5] = 1;",
+    "block-beside": "cudaMemcpyAsync(host, device, 100, TO_HOST, stream); beside[0] = 1; sum += beside[99];",
+    "bytes-behind": "cudaMemcpyAsync(host, device, 5000, TO_HOST, stream); "
+    "for (int i = 5000; i < BYTES; i++) host[i] = 1;",
+    "bytes-behind-in-the-last-page": "cudaMemcpyAsync(host, device, BYTES - 50, TO_HOST, stream); host[BYTES - 1] = 1;",
+    "between-rows": "cudaMemcpy2DAsync(host, 1000, device, 1000, 500, 10, TO_HOST, stream); sum += host[5700];",
+    "read-from-a-file": 'cudaMemcpyAsync(host, device, 5000, TO_HOST, stream); int file = open("/dev/zero", O_RDONLY); '
+    "if (read(file, host + 5000, 5000) != 5000) abort();",
+    "child": "get(); int status; pid_t child = fork(); if (!child) { read_all(0); _exit(7); } "
+    "waitpid(child, &status, 0); if (WEXITSTATUS(status) != 7) abort();",
+    "many-copies": "for (int i = 0; i < 3000; i++) cudaMemcpyAsync(host + i, device, 1, TO_HOST, stream); "
+    "cudaStreamSynchronize(stream); read_all(0);",
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    acts = "".join(
+        f'if (!strcmp(what, "{name}")) {{ {body} }}\n' for name, body in {**FAULTY, **CORRECT, **ENDINGS}.items()
+    )
+    body = f"return begin(words[1]);\n}}\n{BEGIN}{acts}{MIDDLE}"
+    return compile_client(tmp_path_factory.mktemp("hosts"), body, flags=("-g", "-pthread", "-Wno-implicit"))
+
+
+ENDINGS: Final = {
+    "a-fault-of-its-own": "get(); *(volatile char *)16 = 1;",
+    "a-handler-of-its-own": "get(); cudaStreamSynchronize(stream); signal(SIGSEGV, handle_fault); get();",
+}
+
+
+def judged(program: Path, name: str, schedule: str = "eager") -> tuple[int, Judgement]:
+    settings = MachineSettings(parse_flavour("cuda:12"), schedule, options={"hosts": 1})
+    with run_program([str(program), name], settings, os.environ) as end:
+        (path,) = end.ledgers
+        with open_ledger(path) as ledger:
+            return end.status, judge(ledger, AtExit.LOST)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+@pytest.mark.parametrize("name", FAULTY)
+def test_an_access_that_nothing_orders_is_a_race(program: Path, name: str, schedule: str) -> None:
+    status, judgement = judged(program, name, schedule)
+    assert status == 0
+    assert [finding.rule for finding in judgement.findings] == [ORDERED]
+    (finding,) = judgement.findings
+    assert re.search(r"before a (read|write) of the host \(call \d+\)$", finding.expected)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+@pytest.mark.parametrize("name", CORRECT)
+def test_an_access_that_is_ordered_is_none(program: Path, name: str, schedule: str) -> None:
+    status, judgement = judged(program, name, schedule)
+    assert (status, judgement.findings) == (0, ())
+
+
+def test_a_fault_of_the_program_ends_it(program: Path) -> None:
+    status, _ = judged(program, "a-fault-of-its-own")
+    assert status in (-signal.SIGSEGV, 128 + signal.SIGSEGV)
+
+
+def test_a_program_that_handles_faults_itself_is_told_that_its_accesses_are_not_judged(program: Path) -> None:
+    status, judgement = judged(program, "a-handler-of-its-own")
+    assert status == 0
+    assert [text for text in judgement.unjudged if "the program handles SIGSEGV itself" in text]
