@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.simulator.kernel_programs import ADD, HEADER, INDEX, entry
 from tests.simulator.programs import compile_client
 
 from quiesce.model.program_rules import ORDERED
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.judgement import Judgement, judge
 from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 from quiesce.simulator.runtime.launch import MachineSettings, run_program
 from quiesce.simulator.runtime.ledger import open_ledger
 
@@ -142,3 +146,87 @@ def test_a_program_that_handles_faults_itself_is_told_that_its_accesses_are_not_
     status, judgement = judged(program, "a-handler-of-its-own")
     assert status == 0
     assert [text for text in judgement.unjudged if "the program handles SIGSEGV itself" in text]
+
+
+_PARAMETERS: Final = ".param .u64 to, .param .u32 value, .param .u32 count"
+READ_INTO: Final = ADD.replace("add(", "read(").replace("st.global.u32 [%rd1], %r6;", "")
+TELL: Final = entry(
+    "tell",
+    _PARAMETERS,
+    INDEX + "setp.ne.u32 %p1, %r1, 0;\n@%p1 ret;\nld.param.u64 %rd1, [to];\nmov.u32 %r6, 7;\n"
+    "st.global.u32 [%rd1+4], %r6;\nmembar.sys;\nst.volatile.global.u32 [%rd1], %r6;",
+)
+"""Writes a word, and then another one by which the host learns of it."""
+KERNELS: Final = f"""
+import ctypes, sys
+act = sys.argv[1]
+cuda, driver = ctypes.CDLL("libcudart.so.12"), ctypes.CDLL("libcuda.so.1")
+memory, beside = ctypes.c_void_p(), ctypes.c_void_p()
+stream, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+assert not cuda.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
+for each in (memory, beside):
+    if act.startswith("managed"):
+        assert not cuda.cudaMallocManaged(ctypes.byref(each), ctypes.c_size_t(8000), 1)
+    else:
+        assert not cuda.cudaHostAlloc(ctypes.byref(each), ctypes.c_size_t(8000), 0)
+words, others = ((ctypes.c_uint32 * 2000).from_address(each.value) for each in (memory, beside))
+text = {(HEADER + ADD + READ_INTO + TELL).encode()!r}
+assert not driver.cuModuleLoadData(ctypes.byref(module), text)
+def launch(name, value=2):
+    assert not driver.cuModuleGetFunction(ctypes.byref(function), module, name)
+    values = memory, ctypes.c_uint32(value), ctypes.c_uint32(2000)
+    given = (ctypes.c_void_p * 3)(*(ctypes.addressof(each) for each in values))
+    assert not driver.cuLaunchKernel(function, 8, 1, 1, 256, 1, 1, 0, stream, given, None)
+def wait():
+    assert not cuda.cudaStreamSynchronize(stream)
+words[1999] = 1
+match act.partition("-")[2]:
+    case "read":
+        launch(b"add"); assert words[1999]
+    case "write":
+        launch(b"add"); words[5] = 1
+    case "write-what-is-read":
+        launch(b"read"); words[5] = 1
+    case "wait":
+        launch(b"add"); wait(); assert words[1999] == 3
+    case "again":
+        launch(b"add"); launch(b"add"); wait(); assert words[1999] == 5
+    case "only-read":
+        launch(b"read"); assert words[1999] == 1
+    case "beside":
+        launch(b"add"); others[5] = 1
+    case "told":
+        launch(b"tell")
+        while words[0] != 7: pass
+        assert words[1] == 7
+wait()
+for each in (memory, beside):
+    assert not (cuda.cudaFree if act.startswith("managed") else cuda.cudaFreeHost)(each)
+assert not driver.cuModuleUnload(module) and not cuda.cudaStreamDestroy(stream)
+"""
+
+
+@pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
+@pytest.mark.long
+@pytest.mark.parametrize("memory", ["pinned", "managed"])
+@pytest.mark.parametrize(
+    ("act", "what"),
+    [
+        ("read", "writes them"),
+        ("write", "writes them"),
+        ("write-what-is-read", "reads them"),
+        ("wait", ""),
+        ("again", ""),
+        ("only-read", ""),
+        ("beside", ""),
+        ("told", ""),
+    ],
+)
+def test_what_a_kernel_uses_is_watched_until_the_host_waits_for_it(memory: str, act: str, what: str) -> None:
+    command = [sys.executable, "-m", "quiesce", "exec", "--kernels", "run", "--", sys.executable, "-c", KERNELS]
+    done = subprocess.run([*command, f"{memory}-{act}"], capture_output=True, text=True, check=False)
+    assert done.returncode == (1 if what else 0), done.stdout + done.stderr
+    rules = re.findall(r"rule: +(\w+)", done.stdout)
+    assert rules == ([ORDERED] if what else [])
+    assert what in done.stdout
+    assert not what or re.search(r"expected: .* before a (read|write) of the host \(call \d+\)", done.stdout)

@@ -282,7 +282,7 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
         "--host-checks",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="watch the host's accesses to pinned memory that a pending copy uses (default: yes)",
+        help="watch the host's accesses to pinned and managed memory that pending work uses (default: yes)",
     )
     parser.add_argument(
         "--explore-orders",

@@ -13,6 +13,7 @@
 #include "machine/settings.h"
 #include "machine/upcalls.h"
 #include "order/context.h"
+#include "order/guard.h"
 #include "order/transfer.h"
 
 void launches_open(void) {
@@ -96,7 +97,9 @@ enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, c
     if (status) return status;
     work.launch.number = ledger->ring_count;
     if (!stream->capture) transfer_observe(stream, &work, false);
+    guard_launching(stream, work.launch.number);
     status = stream_enqueue(stream, &work);
+    guard_launching(NULL, 0);
     kernel_call_drop(work.launch.call);
     return status;
 }

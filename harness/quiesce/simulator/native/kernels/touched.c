@@ -8,7 +8,9 @@
 #include "ledger/record_log.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
+#include "memory/places.h"
 #include "memory/shadow.h"
+#include "order/guard.h"
 
 #define MAGIC 0x31454843554f5451ull  // "QTOUCHE1", little-endian
 
@@ -365,9 +367,26 @@ static void start_over(bool by_user) {
     is_incomplete = false;
 }
 
+// Memory that the host uses too is watched until it has waited for the kernel. One that tells the host something by
+// volatile or atomic accesses may have told it that the rest is done.
+static void guard_pieces(uint64_t number) {
+    enum { GUARDED_MAX = 64 };
+    const struct piece *all = pieces.first;
+    unsigned guarded = 0;
+    for (size_t i = 0; i < pieces.count; i++)
+        if (all[i].range.touch > TOUCH_WRITE && memory_is_of_host(SHADOW_BASE + all[i].range.start)) return;
+    for (size_t i = 0; i < pieces.count && guarded < GUARDED_MAX; i++) {
+        uint64_t start = SHADOW_BASE + all[i].range.start;
+        if (!memory_is_of_host(start)) continue;
+        guard_launched(number, start, SHADOW_BASE + all[i].range.end, all[i].range.touch == TOUCH_WRITE);
+        guarded++;
+    }
+}
+
 void touched_end(const struct checked_launch *launch, bool by_user) {
     if (!shadow_touched) return;
     collect();
+    guard_pieces(launch->number);
     if (pieces.count > PIECES_MAX) join_places();
     if (pieces.count || is_incomplete) write_launch(launch);
     start_over(by_user);

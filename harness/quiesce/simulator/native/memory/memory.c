@@ -49,7 +49,8 @@ static inline __attribute__((always_inline)) void hand_out(uint32_t live, enum t
     see(SEEN_ALLOCATED, thing, device, address, size_bytes, stream);
 }
 
-// Pinned blocks have pages of their own, which can be protected (order/guard.h). From 16 KiB on every slot has.
+// Pinned and managed blocks have pages of their own, which can be protected (order/guard.h). From 16 KiB on every slot
+// has.
 static uint64_t in_pages(uint64_t size_bytes) {
     uint64_t slot_bytes = MEMORY_PAGE_BYTES;
     while (slot_bytes < size_bytes && slot_bytes < 4 * MEMORY_PAGE_BYTES) slot_bytes *= 2;
@@ -68,7 +69,7 @@ static inline __attribute__((always_inline)) enum status make(enum thing thing, 
     uint32_t live = ledger_add(entry);
     if (!live) return OUT_OF_MEMORY;
     uint64_t slot_bytes = size_bytes + settings.red_zone_bytes;
-    if (thing == THING_PINNED) slot_bytes = in_pages(slot_bytes);
+    if (thing == THING_PINNED || thing == THING_MANAGED) slot_bytes = in_pages(slot_bytes);
     *address = blocks_make_room(live) ? arena_take(bank, slot_bytes, live) : 0;
     if (!*address) {
         ledger_remove(live);

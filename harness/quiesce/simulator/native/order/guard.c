@@ -35,6 +35,14 @@ static struct order {
 static unsigned order_count;
 static bool orders_are_lost;  // there were more
 
+// The launch that is being made, if its kernel runs at once.
+static struct {
+    uint64_t stream, number;
+    unsigned device;
+    bool is_blocking, is_any;
+} launching;
+static bool is_suspended;
+
 static struct sigaction before_ours;
 static bool is_installed, is_stopped;
 static pid_t process;
@@ -63,6 +71,7 @@ void guard_order(struct stream *after, const struct stream *before) {
 // -- pages -----------------------------------------------------------------------------------------------------------
 
 static void protect(const struct guard *guard) {
+    if (is_suspended) return;
     mprotect((void *)guard->first, guard->end - guard->first, guard->writes ? PROT_NONE : PROT_READ);
 }
 
@@ -102,6 +111,16 @@ void guard_suspend(uint64_t start, uint64_t size_bytes) {
 }
 
 void guard_resume(uint64_t start, uint64_t size_bytes) { protect_again(start, start + size_bytes); }
+
+void guard_suspend_all(void) {
+    for (unsigned i = 0; i < guard_count; i++) let_go(guards[i].first, guards[i].end);
+    is_suspended = true;
+}
+
+void guard_resume_all(void) {
+    is_suspended = false;
+    protect_again(0, UINT64_MAX);
+}
 
 // -- what the host waited for ----------------------------------------------------------------------------------------
 
@@ -169,7 +188,7 @@ static void see(uint64_t address, bool writes) {
     ledger_enter(writes ? "a write of the host" : "a read of the host");
     stacks_new_call();
     ledger_see((struct observation){.seen = writes ? SEEN_HOST_WROTE : SEEN_HOST_READ,
-                                    .thing = THING_PINNED,
+                                    .thing = memory_find(address).thing,
                                     .stack = stack_of_call(),
                                     .address = address,
                                     .size_bytes = 1});
@@ -189,11 +208,14 @@ static void meet(uint64_t address, bool writes, bool is_client) {
     let_go(address & ~(PAGE_BYTES - 1ull), (address & ~(PAGE_BYTES - 1ull)) + PAGE_BYTES);
 }
 
-static bool is_pinned(uint64_t address) { return block_bank(address) == &banks[BANK_PINNED]; }
+static bool is_watchable(uint64_t address) {
+    const struct arena *bank = block_bank(address);
+    return bank == &banks[BANK_PINNED] || bank == &banks[BANK_MANAGED];
+}
 
 // A child of the process has copies of the pages, and no machine.
 static bool is_met(uint64_t address, bool writes) {
-    if (!is_pinned(address)) return false;
+    if (!is_watchable(address)) return false;
     if (getpid() != process) {
         let_go(address & ~(PAGE_BYTES - 1ull), (address & ~(PAGE_BYTES - 1ull)) + PAGE_BYTES);
         return true;
@@ -252,7 +274,8 @@ static bool is_watched(void) {
 static void add(struct guard guard) {
     uint64_t end = guard.start + (guard.height - 1) * guard.pitch + guard.width;
     struct span block = memory_find(guard.start);
-    if (block.thing != THING_PINNED || block.dead || end > block.start + block.size_bytes) return;
+    bool is_block = (block.thing == THING_PINNED || block.thing == THING_MANAGED) && !block.dead;
+    if (!is_block || end > block.start + block.size_bytes) return;
     guard.first = (guard.start + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
     uint64_t last_page = (block.start + block.size_bytes - 1) & ~(PAGE_BYTES - 1ull);
     guard.end = (end + (end > last_page ? PAGE_BYTES - 1 : 0)) & ~(PAGE_BYTES - 1ull);
@@ -276,27 +299,45 @@ void guard_set(const struct stream *stream, const struct work *work) {
                           .observation = ledger->ring_count,
                           .device = stream->device,
                           .is_blocking = !stream->nonblocking};
-    if (work->kind == WORK_FILL && is_pinned(work->fill.to)) {
+    if (work->kind == WORK_FILL && is_watchable(work->fill.to)) {
         guard.start = work->fill.to, guard.pitch = work->fill.pitch;
         guard.width = work->fill.width, guard.height = work->fill.height, guard.writes = true;
         add(guard);
     }
     if (work->kind != WORK_COPY) return;
     guard.width = work->copy.width, guard.height = work->copy.height;
-    if (is_pinned(work->copy.to)) {
+    if (is_watchable(work->copy.to)) {
         guard.start = work->copy.to, guard.pitch = work->copy.to_pitch, guard.writes = true;
         add(guard);
     }
-    if (is_pinned(work->copy.from) && !work->copy.staged) {
+    if (is_watchable(work->copy.from) && !work->copy.staged) {
         guard.start = work->copy.from, guard.pitch = work->copy.from_pitch, guard.writes = false;
         add(guard);
     }
 }
 
+void guard_launching(const struct stream *stream, uint64_t number) {
+    launching.is_any = stream && settings.hosts && !is_stopped && !stream->capture;
+    if (!launching.is_any) return;
+    if (!stream->nonblocking && !stream->legacy) add_order(key_of(stream), key_of_legacy(stream->device));
+    launching.stream = key_of(stream);
+    launching.number = number;
+    launching.device = stream->device;
+    launching.is_blocking = !stream->nonblocking;
+}
+
+void guard_launched(uint64_t number, uint64_t start, uint64_t end, bool writes) {
+    if (!launching.is_any || number != launching.number) return;
+    add((struct guard){.start = start, .pitch = end - start, .width = end - start, .height = 1, .writes = writes,
+                       .stream = launching.stream, .observation = ledger->ring_count, .device = launching.device,
+                       .is_blocking = launching.is_blocking});
+}
+
 void guards_close(void) {
     guard_release_all();
     order_count = 0;
-    orders_are_lost = false;
+    orders_are_lost = is_suspended = false;
+    launching.is_any = false;
     if (is_installed && !is_stopped) sigaction(SIGSEGV, &before_ours, NULL);
     is_installed = is_stopped = false;
 }

@@ -1,6 +1,6 @@
-// Accesses of the host to pinned memory that pending work uses. Its pages are protected from the call that puts the
-// work on a stream until the host waits for it, so that an access in between faults. That is recorded, and the access
-// goes on; the judge knows what orders the two.
+// Accesses of the host to pinned and managed memory that pending work uses. Its pages are protected from the call that
+// puts the work on a stream until the host waits for it, so that an access in between faults. That is recorded, and the
+// access goes on; the judge knows what orders the two.
 #pragma once
 
 #include <stdbool.h>
@@ -11,6 +11,10 @@ struct work;
 
 // Protects what a copy or fill that returned before it was complete uses of pinned memory.
 void guard_set(const struct stream *stream, const struct work *work);
+
+// The same for what a kernel has used that runs before its launch returns. `number`: of the launch's observation.
+void guard_launching(const struct stream *stream, uint64_t number);  // NULL: no more
+void guard_launched(uint64_t number, uint64_t start, uint64_t end, bool writes);
 
 // Work on `after` comes after what is on `before` by now.
 void guard_order(struct stream *after, const struct stream *before);
@@ -25,6 +29,8 @@ void guard_stop(void);  // from now on the order of accesses is not known: none 
 // The runtime itself uses pages in between.
 void guard_suspend(uint64_t start, uint64_t size_bytes);
 void guard_resume(uint64_t start, uint64_t size_bytes);
+void guard_suspend_all(void);
+void guard_resume_all(void);
 
 // Whether an access to an address faulted because of this. It may be tried again.
 bool guard_meet(uint64_t address);

@@ -162,6 +162,12 @@ static void run_fill(const struct fill *fill) {
     }
 }
 
+static void run_kernel(const struct launch_work *launch) {
+    guard_suspend_all();
+    upcalls.kernels.run_call(launch->call, launch->number);
+    guard_resume_all();
+}
+
 void work_run(struct work *work) {
     steps++;
     switch (work->kind) {
@@ -176,7 +182,7 @@ void work_run(struct work *work) {
             if (work->launch.fault)
                 context_break(work->launch.device, work->launch.fault);
             else if (work->launch.call)
-                upcalls.kernels.run_call(work->launch.call, work->launch.number);
+                run_kernel(&work->launch);
             break;
         case WORK_ALLOCATE: graph_memory_begin_run(work->memory); break;
         case WORK_END: graph_memory_end_run(work->memory); break;
