@@ -132,11 +132,3 @@ def test_textures_and_surfaces_name_live_arrays_and_are_handles(client: Any) -> 
     made = ctypes.c_uint64()
     assert client.call("CreateSurfaceObject", ctypes.byref(made), resource) == 400
     assert [record.thing for record in client.seen(Seen.DEAD_HANDLE)] == [Thing.TEXTURE]
-
-
-def test_memory_of_other_processes_fails_by_name(client: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    handle = ctypes.create_string_buffer(64)
-    assert client.call("IpcGetMemHandle", handle, client.make("Malloc", 8)) == 801
-    assert client.call("IpcGetMemHandle", handle, client.make("Malloc", 8)) == 801
-    assert "IpcGetMemHandle is not simulated; let the peers be threads of one process" in capfd.readouterr().err
-    assert len(client.seen(Seen.NOT_SIMULATED)) == 2

@@ -128,6 +128,12 @@ _AT_ONCE: Final = {
         "live memory",
         "{function} uses {size} at {address:#x}, freed before",
     ),
+    Seen.FREED_WHILE_OPEN: _Rule(
+        NOT_USED_FREED,
+        Kind.USE_AFTER_FREE,
+        "a free after every process that opened the memory has closed it",
+        "{function} of {size} at {address:#x}, which another process has open",
+    ),
     Seen.OUT_OF_BOUNDS: _Rule(
         INSIDE,
         Kind.OUT_OF_BOUNDS,

@@ -14,17 +14,21 @@ from quiesce.simulator.judge.kernel_accesses import call_in_kernel
 from quiesce.simulator.runtime import OF_KERNELS, CallStacks, LiveThing, LoggedAccess, Record, Seen, VariableLog
 
 _ABOUT_BLOCKS: Final = OF_KERNELS | {
-    *(Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED, Seen.COPIED_UNWRITTEN)
+    *(Seen.FREED_TWICE, Seen.USED_AFTER_FREE, Seen.OUT_OF_BOUNDS, Seen.DAMAGED, Seen.COPIED_UNWRITTEN),
+    Seen.FREED_WHILE_OPEN,
 }
 _WITH_START: Final = OF_KERNELS | {Seen.USED_AFTER_FREE, Seen.COPIED_UNWRITTEN}
 """Of these the field ``other`` is where the block begins; 0 where there is none."""
-_AFTER_FREE: Final = _ABOUT_BLOCKS - OF_KERNELS - {Seen.COPIED_UNWRITTEN} | {Seen.KERNEL_USED_FREED}
+_AFTER_FREE: Final = _ABOUT_BLOCKS - OF_KERNELS - {Seen.COPIED_UNWRITTEN, Seen.FREED_WHILE_OPEN} | {
+    Seen.KERNEL_USED_FREED
+}
 _ROLES: Final = {
     Seen.FREED_TWICE: "freed again by",
     Seen.FREED_FOREIGN: "freed by",
     Seen.USED_AFTER_FREE: "used by",
     Seen.OUT_OF_BOUNDS: "used by",
     Seen.DAMAGED: "detected by",
+    Seen.FREED_WHILE_OPEN: "freed by",
     Seen.DEAD_HANDLE: "used by",
     Seen.STAGED_AGAIN: "copied by",
     Seen.COPIED_UNWRITTEN: "copied by",
@@ -32,6 +36,7 @@ _ROLES: Final = {
     **dict.fromkeys(OF_KERNELS, "launched by"),
 }
 """What the call that breaks a rule did."""
+_EXPORTER: Final = "the process that exported it"
 _ENDED_MAX: Final = 100_000
 """Of so many handles that were destroyed last it is known who made them."""
 
@@ -87,6 +92,8 @@ class Origins:
                 self._freed.pop(record.address, None)
             case Seen.FREED:
                 self._freed[record.address] = _call(record)
+            case Seen.EXPORTER_FREED:
+                self._freed[record.address] = _Call(_EXPORTER, record.number, 0)
             case Seen.CREATED:
                 self._handles[record.object] = _call(record)
             case Seen.DESTROYED:

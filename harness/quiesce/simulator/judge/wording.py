@@ -22,6 +22,7 @@ _THINGS: Final[Mapping[Thing, tuple[str, str]]] = {
     Thing.GENERATOR: ("random number generator", ""),
     Thing.DNN_HANDLE: ("DNN handle", ""),
     Thing.HEAP: ("block", " of a device's heap"),
+    Thing.IMPORTED: ("block", " of imported memory"),
 }
 """What the things of a ledger are called where that is not their name."""
 

@@ -82,11 +82,12 @@ class Thing(enum.IntEnum):
     COMMUNICATOR = 22
     CONTEXT = 23
     HEAP = 24  # memory that a kernel allocated with malloc
+    IMPORTED = 25  # memory of another process that was opened
 
     @property
     def is_memory(self) -> bool:
         """Whether it is memory, rather than a handle."""
-        return Thing.DEVICE <= self <= Thing.REGISTERED or self in (Thing.PHYSICAL, Thing.HEAP)
+        return Thing.DEVICE <= self <= Thing.REGISTERED or self in (Thing.PHYSICAL, Thing.HEAP, Thing.IMPORTED)
 
 
 OF_LIBRARIES: Final = tuple(each for each in Thing if Thing.BLAS_HANDLE <= each <= Thing.COMMUNICATOR)
@@ -163,6 +164,10 @@ class Seen(enum.IntEnum):
     HOST_READ = 62
     HOST_WROTE = 63
     HOST_UNSEEN = 64
+    EXPORTED = 65
+    FREED_WHILE_OPEN = 66
+    IMPORTED = 67
+    EXPORTER_FREED = 68
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each.name.startswith("KERNEL_"))

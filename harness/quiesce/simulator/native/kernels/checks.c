@@ -198,7 +198,7 @@ static enum seen judge_block(const struct access *access) {
     uint64_t start = block_slot(access->address).start;
     if (span.dead) span.dead = !shadow_is_leaving(start, &span.start, &span.size_bytes);
     if (span.dead) {
-        bool was_used = block_use(block_slot(access->address)) == ARENA_DEAD;
+        bool was_used = block_use(block_slot(access->address)) != 0;
         return was_used && !wrong_access_is_just_before_a_block(access->address) ? SEEN_KERNEL_USED_FREED
                                                                                 : SEEN_KERNEL_OUT_OF_BOUNDS;
     }

@@ -40,6 +40,7 @@ enum thing {
     THING_COMMUNICATOR,
     THING_CONTEXT,  // created, or a primary one that was retained
     THING_HEAP,  // memory that a kernel allocated with malloc
+    THING_IMPORTED,  // memory of another process that was opened
     THINGS,
 };
 
@@ -122,6 +123,11 @@ enum seen {
     SEEN_HOST_READ,    // the host reads pinned memory at address, which work used that it may not have waited for
     SEEN_HOST_WROTE,   // the same of a write
     SEEN_HOST_UNSEEN,  // from here on such accesses are not seen: the program handles SIGSEGV itself
+    // Memory and events of other processes (memory/shared_table.h). object: the exporter's serial.
+    SEEN_EXPORTED,          // thing, device, address, size: others may open it
+    SEEN_FREED_WHILE_OPEN,  // thing, address, size; other: a process that has it open
+    SEEN_IMPORTED,          // thing, address: the exporter's serial, other: its process; object: the serial here
+    SEEN_EXPORTER_FREED,    // thing, address, size; other: the process that exported it, and has freed it or has ended
 };
 
 enum {

@@ -9,6 +9,7 @@
 #include "machine/device.h"
 #include "machine/upcalls.h"
 #include "memory/array.h"
+#include "memory/imported.h"
 #include "memory/memory.h"
 #include "memory/pool.h"
 #include "memory/registered.h"
@@ -66,6 +67,7 @@ enum status context_reset(unsigned number) {
             memory_free(thing, thing, entry->address);
     }
     bool is_alone = driver_is_alone(number);
+    if (is_alone) imported_reset(device);
     if (is_alone) device_heap_reset(device);
     if (is_alone) symbols_reset(device);
     if (is_alone) virtual_reset(device);

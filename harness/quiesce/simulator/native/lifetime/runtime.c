@@ -37,6 +37,7 @@
 #include "machine/lock.h"
 #include "machine/settings.h"
 #include "memory/array.h"
+#include "memory/imported.h"
 #include "memory/memory.h"
 #include "memory/pool.h"
 #include "memory/virtual.h"
@@ -188,6 +189,8 @@ __attribute__((destructor)) static void exiting(void) {
     if (!lock_take_until(&patience) || !running) return;
     guard_release_all();
     reach_mark();
+    imported_exit();
+    shared_exit();
     ledger->exited = 1;
     admission_unload();
     lock_release();
@@ -226,6 +229,7 @@ enum status runtime_enter(const char *function) {
     admission_calls++;
     ledger_enter(function);
     if (settings.stacks) stacks_new_call();
+    if (imported_any) imported_look();
     return OK;
 }
 

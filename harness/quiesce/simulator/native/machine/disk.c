@@ -32,6 +32,8 @@ bool disk_reserve(const char *path, void *map, uint64_t offset, uint64_t bytes) 
     return !why;
 }
 
+bool disk_has_other_reason(void) { return errno == EOPNOTSUPP || errno == ENOSYS; }
+
 bool disk_allows(uint64_t length_bytes) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) || length_bytes <= limit.rlim_cur) return true;

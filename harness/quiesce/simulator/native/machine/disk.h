@@ -9,6 +9,9 @@
 // Makes sure that pages of a file that is mapped at `map` can be written. False: there is no room for them.
 bool disk_reserve(const char *path, void *map, uint64_t offset, uint64_t bytes);
 
+// After fallocate(2) failed: whether there may be room all the same, on a file system that does not know the call.
+bool disk_has_other_reason(void);
+
 // Whether a file may be that long. False sets errno.
 bool disk_allows(uint64_t length_bytes);
 

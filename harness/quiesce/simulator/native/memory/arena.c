@@ -133,12 +133,15 @@ void arena_give(struct arena *arena, struct arena_slot slot, bool reusable) {
     class->free[(class->free_first + class->free_count++) & (class->free_capacity - 1)] = slot;
 }
 
+bool arena_is_shared;
+
 void arena_clear(uint64_t address, uint64_t size_bytes) {
     enum { LARGE_BYTES = 1 << 20, PAGE_BYTES = 4096 };
     uint64_t end = address + size_bytes, first = (address + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
     uint64_t behind = end & ~(PAGE_BYTES - 1ull);
     // Private anonymous memory reads as zeros afterwards (madvise(2)); pages that somebody locked stay as they are.
-    if (size_bytes < LARGE_BYTES || madvise((void *)first, behind - first, MADV_DONTNEED)) first = behind = end;
+    bool keeps = size_bytes < LARGE_BYTES || arena_is_shared;
+    if (keeps || madvise((void *)first, behind - first, MADV_DONTNEED)) first = behind = end;
     memset((void *)address, 0, first - address);
     memset((void *)behind, 0, end - behind);
 }

@@ -77,5 +77,12 @@ static inline void arena_end(struct arena_slot slot) { *slot.use = ARENA_DEAD; }
 // Gives a slot back; a `reusable` one may be taken again.
 void arena_give(struct arena *arena, struct arena_slot slot, bool reusable);
 
+// Where the run of chunks begins that an address in use lies in: a slot never reaches beyond one.
+static inline uint64_t arena_run(const struct arena *arena, uint64_t address) {
+    return arena->base + arena->chunks[(address - arena->base) / ARENA_CHUNK].first * ARENA_CHUNK;
+}
+
+extern bool arena_is_shared;  // pages were mapped over some of it that hold what they hold (exported.h)
+
 // Sets bytes of slots to zero. Whole pages of large ranges go back to the system, so that they cost no memory.
 void arena_clear(uint64_t address, uint64_t size_bytes);

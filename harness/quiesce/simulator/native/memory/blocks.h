@@ -14,6 +14,8 @@
 
 struct pool;
 
+#define MEMORY_ENDED (1u << 30)  // of the flags: imported, and its exporter has freed it
+
 // What the ledger does not need to show of a block.
 struct block {
     uint64_t size_bytes;  // rounded

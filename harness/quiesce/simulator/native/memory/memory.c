@@ -11,6 +11,8 @@
 #include "machine/settings.h"
 #include "machine/upcalls.h"
 #include "memory/blocks.h"
+#include "memory/exported.h"
+#include "memory/imported.h"
 #include "memory/poison.h"
 #include "memory/pool.h"
 #include "memory/refusal.h"
@@ -83,6 +85,7 @@ static inline __attribute__((always_inline)) enum status make(enum thing thing, 
 static void disown(uint32_t live, const uint64_t *stream) {
     const struct live *entry = ledger_live(live);
     verify_red_zone(entry->address + entry->size_bytes, entry->address);
+    if (exported_any) exported_end(live);
     see(SEEN_FREED, (enum thing)entry->thing, entry->device, entry->address, entry->size_bytes, stream);
     ledger_remove(live);
 }
@@ -280,6 +283,9 @@ const char *memory_why_not(void) {
 }
 
 void memory_close(void) {
+    imported_close();
+    shared_tables_close();
+    exported_any = arena_is_shared = false;
     shadows_close();
     blocks_close();
     capacity_close();

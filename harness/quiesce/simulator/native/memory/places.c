@@ -6,6 +6,7 @@
 #include "ledger/stacks.h"
 #include "memory/address_space.h"
 #include "memory/blocks.h"
+#include "memory/imported.h"
 #include "memory/registered.h"
 #include "memory/virtual.h"
 
@@ -18,9 +19,10 @@ struct span memory_find(uint64_t address) {
     unsigned number = (unsigned)(bank - banks);
     enum thing thing = number == BANK_PINNED ? THING_PINNED : number == BANK_MANAGED ? THING_MANAGED : THING_DEVICE;
     if (!use || use == ARENA_DEAD)
-        return (struct span){thing, number < DEVICES_MAX ? number : 0, slot.start, 0, 0, true};
+        return (struct span){thing, number < DEVICES_MAX ? number : 0, imported_start(slot.start), 0, 0, true};
     const struct live *live = ledger_live(use);
-    return (struct span){thing, live->device, slot.start, live->size_bytes, blocks[use].flags, false};
+    bool dead = blocks[use].flags & MEMORY_ENDED;
+    return (struct span){thing, live->device, live->address, dead ? 0 : live->size_bytes, blocks[use].flags, dead};
 }
 
 enum status memory_check(uint64_t address, uint64_t size_bytes) {

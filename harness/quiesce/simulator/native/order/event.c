@@ -5,20 +5,23 @@
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
+#include "ledger/stacks.h"
 #include "machine/hidden.h"
+#include "machine/settings.h"
 #include "order/capture.h"
 #include "order/guard.h"
 #include "order/driver_context.h"
 #include "order/pieces.h"
 #include "order/stream.h"
 
-enum status event_create(unsigned device, bool timing, struct event **made) {
+enum status event_create(unsigned device, bool timing, bool interprocess, struct event **made) {
     enum status failed = failure_meet(CALL_EVENT);
     if (failed) return failed;
     struct event *event = calloc(1, sizeof *event);
     if (!event) return OUT_OF_MEMORY;
     event->device = device;
     event->timing = timing;
+    event->interprocess = interprocess;
     uint64_t handle = handle_make(THING_EVENT, event, device, &event->serial, false);
     if (!handle) {
         free(event);
@@ -42,11 +45,55 @@ static void forget(struct event *event) {
 
 void event_destroy(struct event *event) {
     forget(event);
+    if (event->shared && event->imported) shared_close(event->shared);
+    if (event->shared && !event->imported) __atomic_store_n(&event->shared->ended, 1, __ATOMIC_RELEASE);
     handle_drop(HIDDEN(event->hidden_handle));
     free(event);
 }
 
 struct event *event_find(uint64_t handle) { return handle_find(THING_EVENT, handle); }
+
+enum status event_export(struct event *event, struct shared_handle *handle) {
+    if (!event->interprocess || event->timing || event->imported) return INVALID_HANDLE;
+    if (!event->shared && !(event->shared = shared_export(THING_EVENT, event->serial))) return OUT_OF_MEMORY;
+    event->shared->device = event->device;
+    shared_describe(event->shared, handle);
+    return OK;
+}
+
+enum status event_import(const struct shared_handle *handle, struct event **made) {
+    if (shared_is_own(handle)) return INVALID_CONTEXT;
+    struct shared_entry *entry;
+    const struct shared_table *table = shared_find(handle, THING_EVENT, &entry);
+    if (!table || entry->device >= settings.devices) return INVALID_HANDLE;
+    if (!shared_open(entry)) return OUT_OF_MEMORY;
+    enum status status = event_create(entry->device, false, false, made);
+    if (status) {
+        shared_close(entry);
+        return status;
+    }
+    (*made)->shared = entry;
+    (*made)->imported = true;
+    ledger_see((struct observation){.seen = SEEN_IMPORTED,
+                                    .thing = THING_EVENT,
+                                    .device = (uint16_t)entry->device,
+                                    .stack = stack_of_call(),
+                                    .object = (*made)->serial,
+                                    .address = handle->serial,
+                                    .other = table->process});
+    return OK;
+}
+
+// "Performing operations on the imported event after the exported event has been freed with cuEventDestroy will result
+// in undefined behavior" (cuIpcOpenEventHandle).
+static void look_for_exporter(const struct event *event) {
+    if (!event->imported || !__atomic_load_n(&event->shared->ended, __ATOMIC_ACQUIRE)) return;
+    ledger_see_wrong((struct observation){.seen = SEEN_DEAD_HANDLE,
+                                          .thing = THING_EVENT,
+                                          .stack = stack_of_call(),
+                                          .address = HIDDEN(event->hidden_handle),
+                                          .object = event->serial});
+}
 
 static void see(enum seen seen, const struct event *event, const struct stream *stream) {
     bool dead = seen != SEEN_RECORDED && event->stream && !event->stream->alive;
@@ -59,6 +106,7 @@ static void see(enum seen seen, const struct event *event, const struct stream *
 }
 
 enum status event_record(struct event *event, struct stream *stream) {
+    look_for_exporter(event);
     // Both "must be on the same CUDA context" (cudaEventRecord).
     unsigned context = driver_context_of(HIDDEN(event->hidden_handle), event->device);
     if (event->device != stream->device) return INVALID_HANDLE;
@@ -82,10 +130,11 @@ enum status event_record(struct event *event, struct stream *stream) {
     event->recorded = ledger->ring_count;
     see(SEEN_RECORDED, event, stream);
     stream_settle();
-    return OK;
+    return event->shared && event->point ? stream_force(event->point) : OK;
 }
 
 enum status event_wait(struct event *event, struct stream *stream) {
+    look_for_exporter(event);
     enum status status = capture_wait(stream, event);
     if (!status && stream->legacy) status = capture_forbid_default(stream->device);
     if (!status && event->stream) status = stream_order(stream);
@@ -98,6 +147,7 @@ enum status event_wait(struct event *event, struct stream *stream) {
 }
 
 enum status event_query(struct event *event) {
+    look_for_exporter(event);
     enum status status = capture_forbid_event(event);
     if (!status) status = capture_forbid_unsafe();
     if (status) return status;
@@ -111,6 +161,7 @@ enum status event_query(struct event *event) {
 }
 
 enum status event_synchronize(struct event *event) {
+    look_for_exporter(event);
     enum status status = failure_meet(CALL_SYNCHRONIZE);
     if (!status) status = capture_forbid_event(event);
     if (!status) status = capture_forbid_unsafe();

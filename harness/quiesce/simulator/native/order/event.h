@@ -5,9 +5,15 @@
 #include <stdint.h>
 
 #include "machine/status.h"
+#include "memory/shared_table.h"
 #include "order/objects.h"
 
-enum status event_create(unsigned device, bool timing, struct event **event);
+enum status event_create(unsigned device, bool timing, bool interprocess, struct event **event);
+
+// An event for other processes of the run, and one of theirs (memory/shared_table.h). The work before it ends when it
+// is recorded, so that whoever waits for it elsewhere waits for nothing: a process runs the work of its own streams.
+enum status event_export(struct event *event, struct shared_handle *handle);
+enum status event_import(const struct shared_handle *handle, struct event **event);
 
 // Legal while work waits for it: what waits, waits for the point.
 void event_destroy(struct event *event);

@@ -10,6 +10,7 @@ struct point;
 struct progress;
 struct work;
 struct capture;
+struct shared_entry;
 
 struct stream {
     unsigned references;  // its handle, its busyness, and each event that was last recorded on it
@@ -27,7 +28,9 @@ struct stream {
 struct event {
     uint64_t hidden_handle, serial;  // see hidden.h
     unsigned device;
-    bool timing;
+    bool timing, interprocess;
+    struct shared_entry *shared;  // of one that was exported or imported, else NULL
+    bool imported;
     struct point *point;      // of the last recording, NULL: none
     struct stream *stream;    // that it was last recorded on, dead or alive
     uint64_t recorded;        // how many observations there were then

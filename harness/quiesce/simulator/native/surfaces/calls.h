@@ -30,6 +30,8 @@
 #include "memory/array.h"
 #include "memory/managed.h"
 #include "memory/capacity.h"
+#include "memory/exported.h"
+#include "memory/imported.h"
 #include "memory/memory.h"
 #include "memory/places.h"
 #include "memory/pool.h"

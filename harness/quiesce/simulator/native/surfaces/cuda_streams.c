@@ -103,7 +103,7 @@ EXPORT int cuEventCreate(void **made, unsigned flags) {
     enum { NO_TIMING = 2, INTERPROCESS = 4, KNOWN = 7 };
     struct event *event;
     NEED(made && flags <= KNOWN && ((flags & NO_TIMING) || !(flags & INTERPROCESS)), INVALID_VALUE);
-    status = event_create(device_current(), !(flags & NO_TIMING), &event);
+    status = event_create(device_current(), !(flags & NO_TIMING), flags & INTERPROCESS, &event);
     if (!status) *made = (void *)HIDDEN(event->hidden_handle);
     ANSWER(status);
 }

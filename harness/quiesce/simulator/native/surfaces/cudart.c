@@ -17,6 +17,7 @@
 #include "surfaces/pool_calls.inc"
 #include "surfaces/array_calls.inc"
 #include "surfaces/kernel_calls.inc"
+#define DEVICE_POINTER void *
 #include "surfaces/ipc_calls.inc"
 
 #define ON(name) cuda##name

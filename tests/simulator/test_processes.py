@@ -1,0 +1,251 @@
+"""Memory and events that processes of one run share: IPC handles in CUDA's runtime and driver, and in HIP."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.simulator.programs import compile_client
+
+from quiesce.model.findings import Finding
+from quiesce.model.rules import Kind
+from quiesce.simulator.judge import AtExit, JudgeConditions, judge_process
+from quiesce.simulator.runtime.flavours import parse_flavour
+from quiesce.simulator.runtime.launch import MachineSettings, run_program
+from quiesce.simulator.runtime.ledger import Seen, Thing
+
+pytestmark = [
+    pytest.mark.usefixtures("library"),
+    pytest.mark.skipif(sys.platform != "linux", reason="programs are ELF files on Linux"),
+]
+
+LAZY_ENABLE_PEER_ACCESS: Final = 1
+BLOCKING_OFF: Final = 2 | 4  # no timing, for other processes
+
+
+class Handle(ctypes.Structure):
+    _fields_ = (("content", ctypes.c_ubyte * 64),)
+
+
+@pytest.fixture(params=["cuda:12", "hip:7"])
+def client(request: pytest.FixtureRequest, start: Any, tmp_path: Path) -> Any:
+    return start(request.param, folder=str(tmp_path))
+
+
+def exported(client: Any, address: int) -> Handle:
+    handle = Handle()
+    client.ok("IpcGetMemHandle", ctypes.byref(handle), ctypes.c_void_p(address))
+    return handle
+
+
+def test_a_block_has_one_handle_wherever_one_points_into_it(client: Any) -> None:
+    block, other = client.make("Malloc", 100), client.make("Malloc", 100)
+    assert bytes(exported(client, block)) == bytes(exported(client, block + 99))
+    assert bytes(exported(client, block)) != bytes(exported(client, other))
+    assert len(client.seen(Seen.EXPORTED)) == 2
+
+
+def test_memory_of_cuda_malloc_alone_can_be_exported(client: Any) -> None:
+    freed, handle, local = client.make("Malloc", 100), Handle(), ctypes.create_string_buffer(100)
+    client.ok("Free", ctypes.c_void_p(freed))
+    addresses = {
+        "pinned": client.make("HostAlloc", ctypes.c_size_t(100), 0),
+        "managed": client.make("MallocManaged", ctypes.c_size_t(100), 1),
+        "stream-ordered": client.make("MallocAsync", ctypes.c_size_t(100), None),
+        "freed": freed,
+        "the host's own": ctypes.addressof(local),
+        "none": 0,
+    }
+    refused = {
+        what: client.call("IpcGetMemHandle", ctypes.byref(handle), ctypes.c_void_p(address))
+        for what, address in addresses.items()
+    }
+    assert refused == dict.fromkeys(addresses, 1)
+
+
+def test_who_exports_does_not_open_and_a_handle_of_nobody_is_refused(client: Any) -> None:
+    handle, opened = exported(client, client.make("Malloc", 100)), ctypes.c_void_p()
+    assert client.call("IpcOpenMemHandle", ctypes.byref(opened), handle, LAZY_ENABLE_PEER_ACCESS) == 201
+    assert client.call("IpcOpenMemHandle", ctypes.byref(opened), handle, 0) == 1
+    assert client.call("IpcOpenMemHandle", ctypes.byref(opened), Handle(), LAZY_ENABLE_PEER_ACCESS) == 400
+    assert client.call("IpcCloseMemHandle", ctypes.c_void_p(client.make("Malloc", 100))) == 1
+    assert [record.thing for record in client.seen(Seen.FREED_FOREIGN)] == [Thing.IMPORTED]
+
+
+def test_an_event_needs_the_flag_for_other_processes(client: Any) -> None:
+    handle, opened = Handle(), ctypes.c_void_p()
+    assert client.call("IpcGetEventHandle", ctypes.byref(handle), client.make("EventCreate")) == 400
+    client.ok("IpcGetEventHandle", ctypes.byref(handle), client.make("EventCreateWithFlags", BLOCKING_OFF))
+    assert client.call("IpcOpenEventHandle", ctypes.byref(opened), handle) == 201
+    assert client.call("IpcOpenEventHandle", ctypes.byref(opened), Handle()) == 400
+
+
+def test_a_machine_without_a_folder_has_nobody_to_share_with(start: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    client = start("cuda:12")
+    assert client.call("IpcGetMemHandle", ctypes.byref(Handle()), ctypes.c_void_p(client.make("Malloc", 8))) == 801
+    assert 'cudaIpcGetMemHandle is not simulated; run all processes under one "quiesce exec"' in capfd.readouterr().err
+
+
+# -- two processes -----------------------------------------------------------------------------------------------------
+
+PRELUDE: Final = """
+    return run();
+}
+#include <signal.h>
+#include <sys/wait.h>
+typedef struct { char bytes[64]; } shared;
+int cudaIpcGetMemHandle(shared *, void *), cudaIpcOpenMemHandle(void **, shared, unsigned);
+int cudaIpcCloseMemHandle(void *), cudaIpcGetEventHandle(shared *, handle), cudaIpcOpenEventHandle(handle *, shared);
+int cudaEventCreateWithFlags(handle *, unsigned), cudaMemcpy(void *, const void *, size_t, int), cudaEventQuery(handle);
+int to_importer[2], to_exporter[2], is_importer;
+#define OK(call) do { int code = call; if (code) fprintf(stderr, "%s: %d\\n", #call, code), _exit(9); } while (0)
+void say(const void *what, size_t bytes) { write(is_importer ? to_exporter[1] : to_importer[1], what, bytes); }
+void hear(void *what, size_t bytes) {
+    if (read(is_importer ? to_importer[0] : to_exporter[0], what, bytes) < 1) _exit(8); }
+void go(void) { say("", 1); }
+void wait_for(void) { char c; hear(&c, 1); }
+static char text[1 << 22];
+void *block(size_t size) { void *made; shared s; OK(cudaMalloc(&made, size)); OK(cudaIpcGetMemHandle(&s, made));
+    say(&s, sizeof s); return made; }
+void *opened(void) { void *made; shared s; hear(&s, sizeof s); OK(cudaIpcOpenMemHandle(&made, s, 1)); return made; }
+handle event(void) { handle made; shared s; OK(cudaEventCreateWithFlags(&made, 6)); OK(cudaIpcGetEventHandle(&s, made));
+    say(&s, sizeof s); return made; }
+handle opened_event(void) { handle made; shared s; hear(&s, sizeof s); OK(cudaIpcOpenEventHandle(&made, s));
+    return made; }
+pid_t child;
+void join(void) { int status = 0; if (child && waitpid(child, &status, 0) == child) child = 0; }
+int exporter(void), importer(void);
+int run(void) {
+    pipe(to_importer), pipe(to_exporter);
+    child = fork();
+    if (!child) is_importer = 1, close(to_importer[1]), close(to_exporter[0]), exit(importer());
+    close(to_exporter[1]), close(to_importer[0]);
+    int own = exporter(), status = 0;
+    if (child) waitpid(child, &status, 0);
+    return status ? 7 : own;
+}
+"""
+
+
+def judged(folder: Path, exporter: str, importer: str, **settings: Any) -> dict[str, tuple[Finding, ...]]:
+    """Run a program of two processes; return the findings about each, under their parts."""
+    body = f"{PRELUDE} int exporter(void) {{ {exporter}\n return 0; }} int importer(void) {{ {importer}\n return 0;"
+    program = compile_client(folder, body)
+    machine = MachineSettings(parse_flavour("cuda:12"), **settings)
+    with run_program([str(program)], machine, os.environ) as ended:
+        assert ended.status == 0
+        conditions = JudgeConditions(at_exit=AtExit.ALL)
+        found = {path: judge_process(path, conditions) for path in ended.ledgers}
+        parts = dict(zip(("exporter", "importer"), sorted(ended.ledgers, key=_number), strict=True))
+        return {part: found[path].findings for part, path in parts.items()}
+
+
+def _number(path: Path) -> int:
+    return int(path.stem)
+
+
+def kinds(found: dict[str, tuple[Finding, ...]]) -> dict[str, list[str]]:
+    return {part: [finding.kind for finding in findings] for part, findings in found.items()}
+
+
+CLEAN: Final[dict[str, list[str]]] = {"exporter": [], "importer": []}
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+@pytest.mark.parametrize("size", [8, 700, 5000, 3_000_000])
+def test_each_sees_what_the_other_writes(size: int, schedule: str, tmp_path: Path) -> None:
+    exporter = f"""
+        void *other = block({size}), *made = block({size});
+        OK(cudaMemset(made, 1, {size})); OK(cudaMemset(other, 9, {size})); OK(cudaDeviceSynchronize());
+        go(); wait_for();
+        OK(cudaMemcpy(text, made, {size}, 2)); for (int i = 0; i < {size}; i++) if (text[i] != 2) return 1;
+        OK(cudaMemcpy(text, other, {size}, 2)); for (int i = 0; i < {size}; i++) if (text[i] != 9) return 2;
+        OK(cudaFree(made)); OK(cudaFree(other));"""
+    importer = f"""
+        void *other = opened(), *made = opened();
+        wait_for();
+        OK(cudaMemcpy(text, made, {size}, 2)); for (int i = 0; i < {size}; i++) if (text[i] != 1) return 1;
+        OK(cudaMemset(made, 2, {size})); OK(cudaDeviceSynchronize());
+        OK(cudaIpcCloseMemHandle(made)); OK(cudaIpcCloseMemHandle(other)); go();"""
+    assert kinds(judged(tmp_path, exporter, importer, schedule=schedule)) == CLEAN
+
+
+def test_what_is_cleared_in_a_shared_block_is_zero_for_both(tmp_path: Path) -> None:
+    """Private pages would be given back to the system for that, shared ones keep what they hold."""
+    exporter = """
+        void *made = block(1 << 22); OK(cudaMemset(made, 1, 1 << 22)); OK(cudaMemset(made, 0, 1 << 22));
+        OK(cudaDeviceSynchronize()); go(); wait_for(); OK(cudaFree(made));"""
+    importer = """
+        void *made = opened(); wait_for(); OK(cudaMemcpy(text, made, 1 << 22, 2));
+        for (int i = 0; i < 1 << 22; i++) if (text[i]) return 1;
+        OK(cudaIpcCloseMemHandle(made)); go();"""
+    assert kinds(judged(tmp_path, exporter, importer)) == CLEAN
+
+
+def test_a_handle_that_is_opened_twice_is_one_block_and_is_closed_twice(tmp_path: Path) -> None:
+    exporter = "void *made = block(100); wait_for(); OK(cudaFree(made));"
+    importer = """
+        void *first, *second; shared s; hear(&s, sizeof s);
+        OK(cudaIpcOpenMemHandle(&first, s, 1)); OK(cudaIpcOpenMemHandle(&second, s, 1)); if (first != second) return 1;
+        OK(cudaIpcCloseMemHandle(first)); OK(cudaMemset(first, 0, 100)); OK(cudaIpcCloseMemHandle(first)); MORE go();"""
+    assert kinds(judged(tmp_path, exporter, importer.replace("MORE", ""))) == CLEAN
+    again = importer.replace("MORE", "if (cudaIpcCloseMemHandle(first) != 1) return 2;")
+    assert kinds(judged(tmp_path, exporter, again)) == {**CLEAN, "importer": [Kind.DOUBLE_FREE]}
+
+
+def test_an_import_has_the_bounds_of_its_block_and_its_own_function_closes_it(tmp_path: Path) -> None:
+    exporter = "void *made = block(100); wait_for(); OK(cudaFree(made));"
+    importer = """
+        void *made = opened(); if (cudaMemset(made, 0, 101) != 1 || cudaFree(made) != 1) return 1;
+        OK(cudaIpcCloseMemHandle(made)); if (cudaMemset(made, 0, 1) != 1) return 2; go();"""
+    expected: list[str] = [Kind.OUT_OF_BOUNDS, Kind.INVALID_FREE, Kind.USE_AFTER_FREE]
+    assert kinds(judged(tmp_path, exporter, importer)) == {**CLEAN, "importer": expected}
+
+
+def test_an_import_that_is_never_closed_is_a_leak(tmp_path: Path) -> None:
+    exporter = "void *made = block(100); join(); OK(cudaFree(made));"
+    importer = "void *made = opened(); OK(cudaMemset(made, 0, 100));"
+    assert kinds(judged(tmp_path, exporter, f"{importer} OK(cudaIpcCloseMemHandle(made));")) == CLEAN
+    found = judged(tmp_path, exporter, importer)
+    assert kinds(found) == {**CLEAN, "importer": [Kind.MEMORY_LEAK]}
+    assert found["importer"][0].observed.startswith("100 bytes in 1 block of imported memory from cudaIpcOpenMemHandle")
+
+
+def test_a_free_while_another_process_has_the_memory_open_is_found(tmp_path: Path) -> None:
+    """CUDA's document calls it undefined behavior, whether or not the other process uses the memory afterwards."""
+    exporter = "void *made = block(100); wait_for(); OK(cudaFree(made)); go();"
+    open_then = "void *made = opened(); go(); wait_for(); OK(cudaIpcCloseMemHandle(made));"
+    closed_before = "void *made = opened(); OK(cudaIpcCloseMemHandle(made)); go(); wait_for();"
+    assert kinds(judged(tmp_path, exporter, closed_before)) == CLEAN
+    found = judged(tmp_path, exporter, open_then)
+    assert kinds(found) == {**CLEAN, "exporter": [Kind.USE_AFTER_FREE]}
+    assert found["exporter"][0].observed.endswith("which another process has open")
+
+
+def test_a_process_that_was_killed_has_nothing_open(tmp_path: Path) -> None:
+    exporter = "void *made = block(100); wait_for(); kill(child, SIGKILL); join(); OK(cudaFree(made));"
+    importer = "void *made = opened(); go(); pause(); OK(cudaIpcCloseMemHandle(made));"
+    assert kinds(judged(tmp_path, exporter, importer)) == CLEAN
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+def test_a_use_after_the_exporter_freed_is_found(schedule: str, tmp_path: Path) -> None:
+    exporter = "void *made = block(100); wait_for(); OK(cudaFree(made)); go();"
+    importer = """
+        void *made = opened(); go(); wait_for(); if (cudaMemset(made, 0, 100) != 1) return 1;
+        OK(cudaIpcCloseMemHandle(made));"""
+    found = judged(tmp_path, exporter, importer, schedule=schedule)
+    assert kinds(found) == {part: [Kind.USE_AFTER_FREE] for part in CLEAN}
+
+
+def test_a_use_after_the_exporter_ended_is_found(tmp_path: Path) -> None:
+    exporter = "block(100); wait_for();"
+    importer = """
+        void *made = opened(); pid_t other = getppid(); go(); while (getppid() == other) usleep(1000);
+        if (cudaMemset(made, 0, 100) != 1) return 1; OK(cudaIpcCloseMemHandle(made));"""
+    found = judged(tmp_path, f"{exporter} exit(0);", importer)
+    assert kinds(found)["importer"] == [Kind.USE_AFTER_FREE]
