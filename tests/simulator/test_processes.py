@@ -13,7 +13,8 @@ from tests.simulator.programs import compile_client
 
 from quiesce.model.findings import Finding
 from quiesce.model.rules import Kind
-from quiesce.simulator.judge import AtExit, JudgeConditions, judge_process
+from quiesce.simulator.judge import AtExit, JudgeConditions, Process, judge_process
+from quiesce.simulator.judge.sharing import NOT_CHECKED
 from quiesce.simulator.runtime.flavours import parse_flavour
 from quiesce.simulator.runtime.launch import MachineSettings, run_program
 from quiesce.simulator.runtime.ledger import Seen, Thing
@@ -131,17 +132,22 @@ int run(void) {
 """
 
 
-def judged(folder: Path, exporter: str, importer: str, **settings: Any) -> dict[str, tuple[Finding, ...]]:
-    """Run a program of two processes; return the findings about each, under their parts."""
+def judged_processes(folder: Path, exporter: str, importer: str, **settings: Any) -> dict[str, Process]:
+    """Run a program of two processes; return what was judged of each, under its part."""
     body = f"{PRELUDE} int exporter(void) {{ {exporter}\n return 0; }} int importer(void) {{ {importer}\n return 0;"
-    program = compile_client(folder, body)
+    program = compile_client(folder, body, flags=("-g",))
     machine = MachineSettings(parse_flavour("cuda:12"), **settings)
     with run_program([str(program)], machine, os.environ) as ended:
         assert ended.status == 0
         conditions = JudgeConditions(at_exit=AtExit.ALL)
-        found = {path: judge_process(path, conditions) for path in ended.ledgers}
-        parts = dict(zip(("exporter", "importer"), sorted(ended.ledgers, key=_number), strict=True))
-        return {part: found[path].findings for part, path in parts.items()}
+        named = zip(CLEAN, sorted(ended.ledgers, key=_number), strict=True)
+        return {part: judge_process(path, conditions) for part, path in named}
+
+
+def judged(folder: Path, exporter: str, importer: str, **settings: Any) -> dict[str, tuple[Finding, ...]]:
+    """Run such a program; return the findings about each process."""
+    processes = judged_processes(folder, exporter, importer, **settings)
+    return {part: process.findings for part, process in processes.items()}
 
 
 def _number(path: Path) -> int:
@@ -249,3 +255,126 @@ def test_a_use_after_the_exporter_ended_is_found(tmp_path: Path) -> None:
         if (cudaMemset(made, 0, 100) != 1) return 1; OK(cudaIpcCloseMemHandle(made));"""
     found = judged(tmp_path, f"{exporter} exit(0);", importer)
     assert kinds(found)["importer"] == [Kind.USE_AFTER_FREE]
+
+
+def test_the_finding_about_a_use_says_where_the_exporter_freed(tmp_path: Path) -> None:
+    exporter = "void *made = block(100); wait_for(); OK(cudaFree(made)); go();"
+    importer = """
+        void *made = opened(); go(); wait_for(); if (cudaMemset(made, 0, 100) != 1) return 1;
+        OK(cudaIpcCloseMemHandle(made));"""
+    (finding,) = judged(tmp_path, exporter, importer, options={"stacks": 1})["importer"]
+    freed = next(site for site in finding.call_sites if site.role.startswith("freed"))
+    assert (freed.role, freed.call) == ("freed in process 1 by", "cudaFree")
+    assert any(frame.function == "exporter" for frame in freed.frames)
+
+
+# -- races between processes -------------------------------------------------------------------------------------------
+
+WRITES: Final = (
+    "void *made = block(100); SETUP OK(cudaMemset(made, 1, 100)); AFTER go(); wait_for(); OK(cudaFree(made));"
+)
+READS: Final = """
+    void *made = opened(); SETUP wait_for(); BEFORE OK(cudaMemcpy(text, made, 100, 2));
+    OK(cudaIpcCloseMemHandle(made)); go();"""
+
+
+def parts(program: str, **said: str) -> str:
+    for name in ("SETUP", "BEFORE", "AFTER"):
+        program = program.replace(name, said.get(name.lower(), ""))
+    return program
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+def test_a_use_that_the_other_host_could_not_know_to_be_complete_races(schedule: str, tmp_path: Path) -> None:
+    """``cudaMemset`` returns before it is done: that its process said so proves nothing."""
+    found = judged(tmp_path, parts(WRITES), parts(READS), schedule=schedule)
+    assert kinds(found) == {**CLEAN, "importer": [Kind.RACE]}
+    (race,) = found["importer"]
+    assert race.expected.startswith("cudaMemset (call ")
+    assert " in process 1 before cudaMemcpy (call " in race.expected
+    assert race.expected.endswith(" on the default stream in process 2")
+    assert race.observed.startswith("nothing orders the two, and both use 100 bytes of memory that the processes share")
+
+
+@pytest.mark.parametrize(
+    "waits",
+    ["OK(cudaDeviceSynchronize());", "OK(cudaStreamSynchronize(0));", "OK(cudaMemcpy(text, made, 1, 2));"],
+)
+def test_a_host_that_waited_can_have_told_the_other(waits: str, tmp_path: Path) -> None:
+    assert kinds(judged(tmp_path, parts(WRITES, after=waits), parts(READS))) == CLEAN
+
+
+def test_the_importer_races_with_the_exporter_as_well(tmp_path: Path) -> None:
+    exporter = (
+        "void *made = block(100); wait_for(); OK(cudaMemcpy(text, made, 100, 2)); go(); join(); OK(cudaFree(made));"
+    )
+    importer = (
+        "void *made = opened(); OK(cudaMemset(made, 1, 100)); AFTER go(); wait_for(); OK(cudaIpcCloseMemHandle(made));"
+    )
+    assert kinds(judged(tmp_path, exporter, parts(importer))) == {**CLEAN, "exporter": [Kind.RACE]}
+    waited = parts(importer, after="OK(cudaDeviceSynchronize());")
+    assert kinds(judged(tmp_path, exporter, waited)) == CLEAN
+
+
+def test_two_that_read_need_no_order_and_neither_do_two_blocks_in_one_page(tmp_path: Path) -> None:
+    exporter = """
+        void *other = block(100), *made = block(100); OK(cudaMemset(made, 1, 100)); OK(cudaDeviceSynchronize()); go();
+        OK(cudaMemsetAsync(other, 1, 100, 0)); OK(cudaMemcpy(text, made, 100, 2)); wait_for(); join();
+        OK(cudaFree(made)); OK(cudaFree(other));"""
+    importer = """
+        void *other = opened(), *made = opened(); wait_for(); OK(cudaMemcpy(text, made, 100, 2)); go();
+        OK(cudaIpcCloseMemHandle(made)); OK(cudaIpcCloseMemHandle(other));"""
+    assert kinds(judged(tmp_path, exporter, importer)) == CLEAN
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+def test_an_event_of_both_orders_work_that_no_host_waits_for(schedule: str, tmp_path: Path) -> None:
+    writes = parts(
+        WRITES.replace("OK(cudaFree", "join(); OK(cudaEventDestroy(e)); OK(cudaFree"),
+        setup="handle e = event();",
+        after="RECORD",
+    )
+    reads = parts(
+        READS.replace("go();", "go(); OK(cudaEventDestroy(e));"),
+        setup="handle e = opened_event();",
+        before="OK(cudaStreamWaitEvent(0, e, 0));",
+    )
+    recorded = judged(tmp_path, writes.replace("RECORD", "OK(cudaEventRecord(e, 0));"), reads, schedule=schedule)
+    assert kinds(recorded) == CLEAN
+    never = judged(tmp_path, writes.replace("RECORD", ""), reads, schedule=schedule)
+    assert kinds(never) == {**CLEAN, "importer": [Kind.RACE]}
+    too_early = writes.replace("RECORD", "").replace("OK(cudaMemset", "OK(cudaEventRecord(e, 0)); OK(cudaMemset")
+    assert kinds(judged(tmp_path, too_early, reads, schedule=schedule)) == {**CLEAN, "importer": [Kind.RACE]}
+
+
+def test_an_event_that_the_importer_records_orders_the_exporter(tmp_path: Path) -> None:
+    exporter = """
+        void *made = block(100); handle e = event(); wait_for(); WAIT OK(cudaMemcpy(text, made, 100, 2)); go(); join();
+        OK(cudaEventDestroy(e)); OK(cudaFree(made));"""
+    importer = """
+        void *made = opened(); handle e = opened_event(); OK(cudaMemset(made, 1, 100)); OK(cudaEventRecord(e, 0)); go();
+        wait_for(); OK(cudaEventDestroy(e)); OK(cudaIpcCloseMemHandle(made));"""
+    for wait in ("OK(cudaStreamWaitEvent(0, e, 0));", "OK(cudaEventSynchronize(e));", "OK(cudaEventQuery(e));"):
+        assert kinds(judged(tmp_path, exporter.replace("WAIT", wait), importer)) == CLEAN
+    assert kinds(judged(tmp_path, exporter.replace("WAIT", ""), importer)) == {**CLEAN, "exporter": [Kind.RACE]}
+
+
+def test_an_imported_event_is_not_used_after_its_exporter_destroyed_it(tmp_path: Path) -> None:
+    exporter = "handle e = event(); wait_for(); BEFORE go(); wait_for(); AFTER"
+    importer = "handle e = opened_event(); go(); wait_for(); OK(cudaEventRecord(e, 0)); go(); OK(cudaEventDestroy(e));"
+    assert kinds(judged(tmp_path, parts(exporter, after="OK(cudaEventDestroy(e));"), importer)) == CLEAN
+    found = judged(tmp_path, parts(exporter, before="OK(cudaEventDestroy(e));"), importer)
+    assert kinds(found) == {**CLEAN, "importer": [Kind.DEAD_HANDLE]}
+
+
+def test_races_are_not_judged_where_a_record_is_not_complete(tmp_path: Path) -> None:
+    """What was overwritten may have put uses in order: the run has no verdict, and says why."""
+    waited = parts(WRITES, after="OK(cudaDeviceSynchronize());")
+    many = parts(READS, setup="for (int i = 0; i < 99; i++) cudaStreamQuery(0);")
+    options = {"ring": 64, "saved": 0}
+    processes = judged_processes(tmp_path, waited, many, options=options)
+    reason = "races between processes were not judged: the record of one that shares memory is not complete"
+    assert [reason in each.unchecked for each in processes.values()] == [True, True]
+    whole = judged_processes(tmp_path, waited, many)
+    assert [each.unchecked for each in whole.values()] == ["", ""]
+    assert [NOT_CHECKED in each.not_checked for each in whole.values()] == [True, True]

@@ -36,7 +36,8 @@ _ROLES: Final = {
     **dict.fromkeys(OF_KERNELS, "launched by"),
 }
 """What the call that breaks a rule did."""
-_EXPORTER: Final = "the process that exported it"
+EXPORTER: Final = "the process that exported it"
+"""Who freed memory that was imported, as far as the process knows that imported it."""
 _ENDED_MAX: Final = 100_000
 """Of so many handles that were destroyed last it is known who made them."""
 
@@ -93,7 +94,7 @@ class Origins:
             case Seen.FREED:
                 self._freed[record.address] = _call(record)
             case Seen.EXPORTER_FREED:
-                self._freed[record.address] = _Call(_EXPORTER, record.number, 0)
+                self._freed[record.address] = _Call(EXPORTER, record.number, 0)
             case Seen.CREATED:
                 self._handles[record.object] = _call(record)
             case Seen.DESTROYED:

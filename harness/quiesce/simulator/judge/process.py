@@ -22,6 +22,7 @@ from quiesce.simulator.judge.logs import Logs, open_logs
 from quiesce.simulator.judge.memory_use import MemoryRecorder
 from quiesce.simulator.judge.pools_in_use import pools_of
 from quiesce.simulator.judge.program import describe_program, nothing_observed
+from quiesce.simulator.judge.sharing import NOT_CHECKED, Sharing, joined_processes
 from quiesce.simulator.judge.tested import Untested, Use, causes_of, never_called, untested, untested_beside, use_of
 from quiesce.simulator.judge.unchecked import (
     Met,
@@ -108,11 +109,12 @@ def judge_process(path: Path, conditions: JudgeConditions = JudgeConditions()) -
 
     Raises :class:`DamagedFile` for a log that no process can have written.
     """
-    with open_logs(path) as logs:
+    with open_logs(path) as logs, joined_processes(path) as sharing:
         ledger, stacks = logs.ledger, logs.stacks
         simulated = conditions.simulated or Simulated(ledger.flavour, ledger.version)
         memory = MemoryRecorder(ledger.lost, ledger.observations) if conditions.report else None
         judgement = judge(ledger, conditions.at_exit, stacks, memory, logs.accesses, logs.touched, logs.code)
+        judgement = judgement if sharing is None else _joined(judgement, sharing)
         log = read_failures(path)
         failures = failures_of(log, stacks, conditions.known_errors)
         crash = _crash(logs, log, conditions)
@@ -150,6 +152,16 @@ def judge_process(path: Path, conditions: JudgeConditions = JudgeConditions()) -
             bool(crash),
             simulated.flavour is Flavour.CUDA and ledger.launches > ledger.computed,
         )
+
+
+def _joined(judgement: Judgement, sharing: Sharing) -> Judgement:
+    """Add what follows from the ledgers of the processes that this one shares memory with."""
+    return replace(
+        judgement,
+        findings=(*sharing.told(judgement.findings), *sharing.races()),
+        not_checked=(*judgement.not_checked, NOT_CHECKED),
+        unjudged=(*judgement.unjudged, *filter(None, [sharing.unjudged])),
+    )
 
 
 def _crash(logs: Logs, failures: FailureLog, conditions: JudgeConditions) -> tuple[Finding, ...]:

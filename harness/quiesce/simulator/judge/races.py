@@ -409,7 +409,7 @@ def _is_large(block: _Block) -> bool:
 
 def race_finding(race: Race, origins: Origins, sources: ProgramSources) -> Finding:
     """Return the finding about a race, with the lines of kernels that have a part in it."""
-    doings = filter(None, map(_doing, (race.earlier, race.later)))
+    doings = filter(None, map(doing, (race.earlier, race.later)))
     whole = f"nothing orders the two, and both use {bytes_in_words(race.size_bytes)} at {race.address:#x}"
     earlier, later = race.earlier, race.later
     variable = origins.variable_made_by(race.allocated)
@@ -456,7 +456,7 @@ def _called(use: Use) -> tuple[str | int, ...]:
     return (call, record.stream) if record.stream else (f"{call}{stream_in_words(record)}",)
 
 
-def _doing(use: Use) -> str:
+def doing(use: Use) -> str:
     """Return what a kernel does to the bytes, and where."""
     if use.touched is None:
         return ""

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from quiesce.simulator.runtime.ledger import Seen as Seen
     from quiesce.simulator.runtime.ledger import Thing as Thing
     from quiesce.simulator.runtime.ledger import open_ledger as open_ledger
+    from quiesce.simulator.runtime.ledger import was_begun as was_begun
     from quiesce.simulator.runtime.loads import Load as Load
     from quiesce.simulator.runtime.loads import Loaded as Loaded
     from quiesce.simulator.runtime.loads import read_loads as read_loads
@@ -116,7 +117,8 @@ else:  # type checkers refuse a name that is not above
                 "device_options ended_before prepare process_of run_program"
             ),
             "ledger": (
-                "CALL_KINDS Flag Full Ledger LiveThing OF_KERNELS OF_LIBRARIES Reach Record Seen Thing open_ledger"
+                "CALL_KINDS Flag Full Ledger LiveThing OF_KERNELS OF_LIBRARIES Reach Record Seen Thing open_ledger "
+                "was_begun"
             ),
             "loads": "Load Loaded read_loads",
             "machine": "Machine require_addresses",

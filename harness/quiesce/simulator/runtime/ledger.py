@@ -167,7 +167,8 @@ class Seen(enum.IntEnum):
     EXPORTED = 65
     FREED_WHILE_OPEN = 66
     IMPORTED = 67
-    EXPORTER_FREED = 68
+    TICK = 68
+    EXPORTER_FREED = 69
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each.name.startswith("KERNEL_"))

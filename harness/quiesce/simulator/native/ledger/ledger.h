@@ -127,6 +127,7 @@ enum seen {
     SEEN_EXPORTED,          // thing, device, address, size: others may open it
     SEEN_FREED_WHILE_OPEN,  // thing, address, size; other: a process that has it open
     SEEN_IMPORTED,          // thing, address: the exporter's serial, other: its process; object: the serial here
+    SEEN_TICK,  // object: which call it is of those of all processes that share; 0: that is not known
     SEEN_EXPORTER_FREED,    // thing, address, size; other: the process that exported it, and has freed it or has ended
 };
 

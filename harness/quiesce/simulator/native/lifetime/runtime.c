@@ -229,6 +229,7 @@ enum status runtime_enter(const char *function) {
     admission_calls++;
     ledger_enter(function);
     if (settings.stacks) stacks_new_call();
+    if (shared_any) shared_tick();
     if (imported_any) imported_look();
     return OK;
 }

@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include "machine/disk.h"
+#include "machine/mappings.h"
 #include "machine/running.h"
 #include "machine/settings.h"
 
 #define HANDLE_MAGIC 0x51495043u
 #define TABLE_ENDING ".exports"
+
+bool shared_any;
 
 static struct shared_table *own;
 static unsigned own_count;  // entries at and after it were never used
@@ -51,6 +54,35 @@ static struct shared_table *map_table(const char *stem, bool is_new) {
     return map == MAP_FAILED ? NULL : map;
 }
 
+// -- the order of calls ----------------------------------------------------------------------------------------------
+
+static uint64_t *ticks;  // of the run: how many calls there were in processes that share
+
+static void open_ticks(void) {
+    char path[FOLDER_BYTES + 64];
+    if (!shared_path(path, sizeof path, "ticks", "")) return;
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0) return;
+    void *map = ftruncate(file, PAGE_BYTES) ? MAP_FAILED
+                                            : mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (map == MAP_FAILED) return;
+    if (disk_reserve(path, map, 0, PAGE_BYTES))
+        ticks = map;
+    else
+        munmap(map, PAGE_BYTES);
+}
+
+static void begin_to_share(void) {
+    if (!shared_any) open_ticks();
+    shared_any = true;
+}
+
+void shared_tick(void) {
+    uint64_t tick = ticks ? __atomic_add_fetch(ticks, 1, __ATOMIC_ACQ_REL) : 0;
+    ledger_see((struct observation){.seen = SEEN_TICK, .object = tick});
+}
+
 // -- what this process exports ---------------------------------------------------------------------------------------
 
 struct shared_entry *shared_exported(enum thing thing, uint64_t serial) {
@@ -72,6 +104,7 @@ struct shared_entry *shared_export(enum thing thing, uint64_t serial) {
     if (!*own_stem() || strlen(own_stem()) >= SHARED_STEM_BYTES) return NULL;
     if (!own && !(own = map_table(own_stem(), true))) return NULL;
     own->process = (uint32_t)getpid();
+    begin_to_share();
     struct shared_entry *entry = shared_exported(thing, serial);
     if (entry || !(entry = unused_entry())) return entry;
     *entry = (struct shared_entry){.thing = (uint32_t)thing};
@@ -113,6 +146,7 @@ static struct shared_table *table_of(const char *stem) {
     strcpy(made->stem, stem);
     made->next = others;
     others = made;
+    begin_to_share();
     return made->table;
 }
 
@@ -172,4 +206,7 @@ void shared_tables_close(void) {
         free(each);
     }
     others = NULL;
+    if (ticks) munmap(ticks, PAGE_BYTES);
+    ticks = NULL;
+    shared_any = false;
 }

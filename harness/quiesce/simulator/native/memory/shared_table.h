@@ -51,5 +51,9 @@ uint32_t shared_opener(const struct shared_entry *entry);  // a process that run
 // The path of a file next to the exporter's ledger.
 bool shared_path(char *path, uint64_t bytes, const char *stem, const char *ending);
 
+// Whether this process shares anything. Each call then gets its place among those of all processes of the run.
+extern bool shared_any;
+void shared_tick(void);
+
 void shared_exit(void);  // the process ends: what it exported is over
 void shared_tables_close(void);
