@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -66,8 +67,12 @@ OUT_OF_MEMORY: Final = IMPORT + (
 
 
 def run(release: Release, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return run_words(release, ["-c", text], *options)
+
+
+def run_words(release: Release, words: list[str], *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", release.flavour, *options]
-    return subprocess.run([*command, "--", sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    return subprocess.run([*command, "--", sys.executable, *words], capture_output=True, text=True, check=False)
 
 
 def test_a_pinned_source_is_copied_as_this_release_copies_it(release: Release) -> None:
@@ -120,3 +125,47 @@ def test_a_function_that_is_not_simulated_fails_by_name(release: Release) -> Non
     done = run(release, IMPORT + "cublas = cupy.cuda.cublas; cublas.snrm2(cublas.create(), 0, 0, 1, 0)\n")
     assert f"{prefix}blasSnrm2" in done.stderr
     assert "is not simulated" in done.stderr
+
+
+SHARED: Final = """
+import multiprocessing, sys
+import cupy, numpy
+from cupy.cuda import runtime
+
+def consume(handle, done):
+    pointer = runtime.ipcOpenMemHandle(handle)
+    memory = cupy.cuda.UnownedMemory(pointer, 8000, None)
+    array = cupy.ndarray(1000, dtype=numpy.int64, memptr=cupy.cuda.MemoryPointer(memory, 0))
+    assert (array.get() == numpy.arange(1000)).all()
+    array.set(numpy.ones(1000, dtype=numpy.int64))
+    if "hurries" not in sys.argv:
+        cupy.cuda.Device().synchronize()
+        runtime.ipcCloseMemHandle(pointer)
+    done.send(True)
+    done.recv()
+
+if __name__ == "__main__":
+    array = cupy.asarray(numpy.arange(1000))
+    cupy.cuda.Device().synchronize()
+    here, there = multiprocessing.get_context("spawn").Pipe()
+    arguments = runtime.ipcGetMemHandle(array.data.ptr), there
+    child = multiprocessing.get_context("spawn").Process(target=consume, args=arguments)
+    child.start()
+    assert here.recv()
+    back = array.get()
+    assert "hurries" in sys.argv or (back == 1).all()
+    here.send(True)
+    child.join()
+"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+def test_an_array_is_shared_between_processes(release: Release, schedule: str, tmp_path: Path) -> None:
+    program = tmp_path / "shared.py"
+    program.write_text(SHARED, encoding="utf-8")
+    done = run_words(release, [str(program)], "--schedule", schedule)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = run_words(release, [str(program), "hurries"], "--schedule", schedule)
+    assert "rule:      conflicting_uses_are_ordered" in done.stdout, done.stdout + done.stderr
+    assert f"{program}:11 in consume" in done.stdout
+    assert f"{program}:26 in <module>" in done.stdout

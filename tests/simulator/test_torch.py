@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -74,9 +75,15 @@ COUNTED: Final = (
 
 
 def run(text: str, *options: str, allocator: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    return run_words(["-c", text], *options, allocator=allocator, **variables)
+
+
+def run_words(
+    words: list[str], *options: str, allocator: str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", os.environ["QUIESCE_TORCH"], *options]
     environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": allocator, **variables}
-    command += ["--", sys.executable, "-c", text]
+    command += ["--", sys.executable, *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -139,3 +146,42 @@ def test_a_wrong_program_breaks_its_rule_in_expandable_segments(name: str) -> No
     rule, text = GUILTY[name]
     done = run(IMPORT + PREPARE + text, *PROGRAMS, allocator=SEGMENTS)
     assert set(re.findall(r"rule: +(\w+)", done.stdout)) == {rule}, done.stdout + done.stderr
+
+
+SHARED: Final = """
+import torch
+import torch.multiprocessing
+
+def consume(tensors, done):
+    tensor = tensors.get()
+    assert (tensor.cpu() == 1).all()
+    tensor.copy_(torch.full((1000,), 2.0))
+    torch.cuda.synchronize()
+    del tensor
+    done.put(True)
+
+if __name__ == "__main__":
+    context = torch.multiprocessing.get_context("spawn")
+    tensors, done = context.Queue(), context.Queue()
+    child = context.Process(target=consume, args=(tensors, done))
+    child.start()
+    tensor = torch.empty(1000, device="cuda")
+    tensor.copy_(torch.full((1000,), 1.0))
+    tensors.put(tensor)
+    assert done.get()
+    assert (tensor.cpu() == 2).all()
+    child.join()
+"""
+
+
+def test_a_tensor_is_shared_between_processes_and_its_event_leaks(tmp_path: Path) -> None:
+    """``docs/found/pytorch_imported_events.md``: who receives a tensor never destroys the event that comes with it."""
+    program = tmp_path / "shared.py"
+    program.write_text(SHARED, encoding="utf-8")
+    done = run_words([str(program)])
+    assert re.findall(r"(?:rule|observed): +(.*)", done.stdout) == [
+        "handles_are_destroyed_at_quiescence",
+        f"1 event from cudaIpcOpenEventHandle on device 0, no pointer to it left, created at {program}:6",
+    ], done.stdout + done.stderr
+    done = run_words([str(program)], "--at-exit", "none")
+    assert done.returncode == 0, done.stdout + done.stderr
