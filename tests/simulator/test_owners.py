@@ -31,6 +31,9 @@ PRELUDE: Final = """
 int cudaMallocManaged(void **, size_t, unsigned), cudaHostRegister(void *, size_t, unsigned);
 int cudaMemcpy(void *, const void *, size_t, int);
 void *volatile global;
+void *sleeper(void *none) { for (;;) pause(); return none; }
+void **map(void *at) { return mmap(at, 1 << 20, 3, 0x100022, -1, 0); }
+void **alone(int number) { return map((char *)0x123457a89000 + ((size_t)number << 30)); }  // next to nothing
 void *block(size_t size) { void *made; cudaMalloc(&made, size); return made; }
 void **cell(size_t words, size_t size) { void **made = calloc(words, 8); made[words / 2] = block(size); return made; }
 """
@@ -60,7 +63,14 @@ UNKNOWN: Final = {
     "memory that children do not get": "void **m = mmap(0, 4096, 3, 0x22, -1, 0);"
     " *m = block(100), madvise(m, 4096, MADV_DONTFORK);",
     "shared memory": "((void **)mmap(0, 1 << 20, 3, 0x21, -1, 0))[700] = block(100);",
-    "a mapping that nobody points to": "((void **)mmap(0, 1 << 20, 3, 0x22, -1, 0))[700] = block(100);",
+    "a mapping that another one points to": "void **m = mmap(0, 1 << 20, 3, 0x22, -1, 0), **n ="
+    " mmap(0, 1 << 20, 3, 0x22, -1, 0); n[700] = block(100), m[800] = n, global = m;",
+    "a mapping that shared memory points to": "void **m = mmap(0, 1 << 20, 3, 0x22, -1, 0); m[700] = block(100);"
+    " *(void **)mmap(0, 4096, 3, 0x21, -1, 0) = m;",
+    "a mapping into the middle of which one points": "char *m = mmap(0, 1 << 20, 3, 0x22, -1, 0);"
+    " ((void **)m)[7] = block(100), global = m + (1 << 19);",
+    "a part of what was reserved at once": "char *m = mmap(0, 1 << 24, 0, 0x4022, -1, 0); mprotect(m, 4096, 3);"
+    " mprotect(m + (1 << 23), 4096, 3); ((void **)(m + (1 << 23)))[7] = block(100), global = m;",
 }
 LOST: Final = {
     "nothing": "block(100);",
@@ -74,6 +84,14 @@ INDIRECT: Final = {
     "a lost block of the C heap": "cell(8, 100);",
     "a lost large block of the C heap": "cell(1 << 20, 100);",
     "a chain of lost blocks": "void **first = calloc(4, 8); first[1] = cell(4, 100);",
+    "a mapping that nobody points to": "alone(0)[700] = block(100);",
+    "mappings that point to each other": "void **m = alone(0), **n = alone(1);"
+    " n[700] = block(100), m[800] = n, n[900] = m;",
+    "a mapping that only a freed block points to": "void **c = malloc(64), **m = alone(0);"
+    " m[700] = block(100), c[4] = m, free(c);",
+    "a mapping below a thread's stack": "pthread_t t; pthread_create(&t, 0, sleeper, 0); pthread_attr_t a;"
+    " pthread_getattr_np(t, &a); void *stack; size_t guard, size; pthread_attr_getstack(&a, &stack, &size);"
+    " pthread_attr_getguardsize(&a, &guard); map((char *)stack - guard - (1 << 20))[700] = block(100);",
     "lost pinned memory": "void **p; cudaHostAlloc((void **)&p, 4096, 0); p[7] = block(100);",
     "lost device memory": "void *p = block(64), *d = block(100); cudaMemcpy(p, &d, 8, 1);",
 }

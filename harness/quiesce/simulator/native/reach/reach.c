@@ -15,6 +15,7 @@
 #include "reach/heap_blocks.h"
 #include "reach/heap_malloc.h"
 #include "reach/python_objects.h"
+#include "reach/regions.h"
 #include "reach/roots.h"
 #include "reach/snapshot.h"
 #include "reach/thread_stacks.h"
@@ -58,7 +59,9 @@ static void look_for_thing(uint64_t word) {
 
 static void look_for_block(uint64_t address) {
     struct block_range block;
-    if (level != REACH_INDIRECTLY_LOST && block_reach(address, &block)) push(block.start, block.end);
+    if (level == REACH_INDIRECTLY_LOST) return;
+    if (block_reach(address, &block)) push(block.start, block.end);
+    region_reach(address);
 }
 
 // Beside an address some put marks into the bits that no address has.
@@ -71,6 +74,7 @@ static void look_between(uint64_t at, uint64_t end) {
     memcpy(&word, (const void *)at, sizeof word);
     word = without_marks(word);
     if (may_be_thing(word)) look_for_thing(word);
+    if (level != REACH_INDIRECTLY_LOST) region_reach(word);
 }
 
 // A plan of a Fourier transform is an integer of half a word in its client.
@@ -83,7 +87,9 @@ static void look_for_integer(uint32_t integer) {
 // Python keeps its integers in digits of 30 bits, each in 32: a wrapper may hold an address as one.
 static void look_at_digits(uint64_t at, uint64_t word) {
     uint64_t low = word & UINT32_MAX, high = word >> 32, number = high << 30 | low;
-    if (!high || low >> 30 || high >> 30 || !may_be_thing(number)) return;
+    if (!high || low >> 30 || high >> 30) return;
+    if (level != REACH_INDIRECTLY_LOST) region_reach(number);
+    if (!may_be_thing(number)) return;
     bool names_thing = memory_live_at(number) || handle_live_at(number) || virtual_space_at(number);
     if (names_thing && python_digits_are_integers(at)) look_for_thing(number);
 }
@@ -185,6 +191,21 @@ static void follow_unknown(uint64_t start, uint64_t end) {
     if (may_read(start, end)) follow(start, end);
 }
 
+static void follow_next(uint64_t start, uint64_t end) {
+    if (region_is_next(start)) follow_unknown(start, end);
+}
+
+// What one region holds may point into others.
+static void follow_regions(void) {
+    while (regions_turn()) roots_each(ROOT_MAPPED, follow_next);
+}
+
+// Memory that nobody points to is in use and lost, as a block of a heap is.
+static void look_into_lost_region(uint64_t start, uint64_t end) {
+    if (region_was_reached(start)) return;
+    if (may_read(start, end)) scan(start, end);
+}
+
 // The copy has no pages of shared memory before it reads them.
 static void follow_shared(uint64_t start, uint64_t end) {
     if (may_read(start, end)) scan_touched(start, end);
@@ -212,10 +233,12 @@ static void search(void) {
     level = REACH_UNKNOWN;
     roots_each(ROOT_UNKNOWN, follow_unknown);
     roots_each(ROOT_SHARED, follow_shared);
+    follow_regions();
     each_entry(is_registered, find_registered);
     if (is_read_in_part) _exit(1);  // then nothing is said to be lost
     level = REACH_INDIRECTLY_LOST;
     blocks_unreached(scan_block);
+    roots_each(ROOT_MAPPED, look_into_lost_region);
     each_entry(is_readable_memory, look_into_lost_memory);
     each_entry(may_be_in_register, give_up);
 }

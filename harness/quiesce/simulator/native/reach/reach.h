@@ -3,8 +3,8 @@
 // A block whose address stands nowhere that counts is lost for certain: nobody can free it any more. As LeakSanitizer
 // does, it looks from roots (variables of the program and its libraries, stacks, thread-local variables) through memory
 // in use: blocks of the C heap and of CPython's (heap_malloc.h, heap_python.h), pinned, managed and device memory. What
-// was freed owns nothing. Memory of an allocator that is not known here counts as a root, for it may be in use. The
-// search is conservative, for a number may look like an address.
+// was freed owns nothing. Memory of an allocator that is not known here counts as a root once something points to it
+// (regions.h), for it may be in use. The search is conservative, for a number may look like an address.
 #pragma once
 
 enum reach {  // in ascending order: of two searches the higher counts

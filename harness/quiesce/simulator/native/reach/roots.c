@@ -19,6 +19,7 @@
 #include "reach/heap_blocks.h"
 #include "reach/heap_malloc.h"
 #include "reach/heap_python.h"
+#include "reach/regions.h"
 #include "reach/thread_stacks.h"
 
 enum { VARIABLES_MAX = 4096, ROOTS_MAX = 1 << 20, OWN_MAX = 4096, MAPPED_MAX = 1 << 16 };
@@ -213,10 +214,11 @@ static void sort_out(uint64_t start, uint64_t end) {
             page += PAGE_BYTES;
             continue;
         }
-        add(unknown, page, ROOT_UNKNOWN);
+        add(unknown, page, ROOT_MAPPED);
+        region_cut(page, piece);
         unknown = page = claimed = piece;
     }
-    add(unknown, end, ROOT_UNKNOWN);
+    add(unknown, end, ROOT_MAPPED);
 }
 
 static void sort_out_mapping(uint64_t start, uint64_t end) {
@@ -229,12 +231,13 @@ static void sort_out_mapping(uint64_t start, uint64_t end) {
 }
 
 // A stack has a page below it that nobody may touch: what lies below the part that is in use is no more than its rest.
-static bool sort_out_stack(const struct mapping *mapping, bool is_guarded) {
+static bool sort_out_stack(const struct mapping *mapping, const struct mapping *guard) {
     uint64_t from = mapping->start <= stack && stack < mapping->end ? mapping->end
                                                                     : thread_stack_in(mapping->start, mapping->end);
     if (!from) return false;
     add_held(from, mapping->end);
-    if (!is_guarded) sort_out_mapping(mapping->start, from);
+    if (!guard) sort_out_mapping(mapping->start, from);
+    region_cut(guard ? guard->start : from, mapping->end);
     return true;
 }
 
@@ -274,16 +277,19 @@ void roots_find(void) {
         const struct mapping *mapping = mapping_at_index(i), *before = i ? mapping_at_index(i - 1) : NULL;
         if (memory_covers(mapping->start)) continue;
         bool is_guarded = before && before->end == mapping->start && before->kind == MAPPING_GUARD;
+        const struct mapping *guard = is_guarded ? before : NULL;
+        if (mapping->kind == MAPPING_ANONYMOUS || mapping->kind == MAPPING_GUARD)
+            region_add(mapping->start, mapping->end);
         switch (mapping->kind) {
             case MAPPING_FILE: add_held(mapping->start, mapping->end); break;
             case MAPPING_READ_ONLY: mappings_written(mapping->start, mapping->end, add_held); break;
             case MAPPING_SHARED: mappings_resident(mapping->start, mapping->end, add_shared); break;
             case MAPPING_HEAP: sort_out_heap(mapping->start, mapping->end); break;
             case MAPPING_STACK:
-                if (!sort_out_stack(mapping, true)) add_held(mapping->start, mapping->end);
+                if (!sort_out_stack(mapping, mapping)) add_held(mapping->start, mapping->end);
                 break;
             case MAPPING_ANONYMOUS:
-                if (!sort_out_stack(mapping, is_guarded)) sort_out_mapping(mapping->start, mapping->end);
+                if (!sort_out_stack(mapping, guard)) sort_out_mapping(mapping->start, mapping->end);
                 break;
             default: break;
         }

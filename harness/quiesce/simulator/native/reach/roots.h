@@ -6,6 +6,7 @@
 enum root {
     ROOT_HELD,     // variables, stacks, thread-local memory
     ROOT_UNKNOWN,  // memory of an allocator that is not known here: it may be in use, or not
+    ROOT_MAPPED,   // the same, if its region was reached (regions.h)
     ROOT_SHARED,   // the same, that other processes may have too
 };
 
