@@ -114,6 +114,11 @@ HERE: Final = {"address": 0x1008, "size_bytes": 64}
         (Seen.HOST_READ, {"address": 0x1000}, "the host reads block 3"),
         (Seen.HOST_WROTE, {"address": 0x1000}, "the host writes block 3"),
         (Seen.HOST_UNSEEN, {}, "from here on the program handles SIGSEGV itself"),
+        (Seen.EXPORTED, {"address": 0x1000}, "lets other processes open block 3"),
+        (Seen.FREED_WHILE_OPEN, {"address": 0x1000}, "frees block 3, which another process has open"),
+        (Seen.IMPORTED, {"address": 4, "object": 9}, "opens event 4 of another process as event 9"),
+        (Seen.EXPORTER_FREED, {"address": 0x1000}, "another process has freed its block 3"),
+        (Seen.TICK, {"object": 1234}, "begins as call 1,234 of the processes that share memory"),
         (Seen.NOTHING, {}, ""),
     ],
 )

@@ -57,7 +57,7 @@ def addresses_of(record: Record) -> tuple[int, ...]:
     """Return the addresses that the sentence of a record names."""
     if record.seen in (Seen.COPIED, Seen.STAGED_AGAIN):
         return record.address, record.other
-    return (record.address,) if record.address else ()
+    return (record.address,) if record.address and record.seen is not Seen.IMPORTED else ()
 
 
 class Sentences:
@@ -72,7 +72,7 @@ class Sentences:
 
     def of(self, record: Record) -> str:
         """Return the sentence of one record."""
-        return self._of_memory(record) or self._of_fault(record) or _of_order(record)
+        return self._of_memory(record) or self._of_fault(record) or self._of_sharing(record) or _of_order(record)
 
     def _of_memory(self, record: Record) -> str:
         match record.seen:
@@ -122,6 +122,21 @@ class Sentences:
                 return "is not simulated"
             case Seen.CONTEXT_BROKEN:
                 return f"device {record.device} becomes unusable by error {record.other}"
+            case _:
+                return ""
+
+    def _of_sharing(self, record: Record) -> str:
+        match record.seen:
+            case Seen.EXPORTED:
+                return f"lets other processes open {self._at(record, 'a block')}"
+            case Seen.FREED_WHILE_OPEN:
+                return f"frees {self._at(record, 'a block')}, which another process has open"
+            case Seen.IMPORTED:
+                return f"opens event {record.address} of another process as event {record.object}"
+            case Seen.EXPORTER_FREED:
+                return f"another process has freed its {self._at(record, 'block')}"
+            case Seen.TICK:
+                return f"begins as call {record.object:,} of the processes that share memory"
             case _:
                 return ""
 
