@@ -96,6 +96,7 @@ def test_a_machine_without_a_folder_has_nobody_to_share_with(start: Any, capfd: 
 PRELUDE: Final = """
     return run();
 }
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
 typedef struct { char bytes[64]; } shared;
@@ -378,3 +379,20 @@ def test_races_are_not_judged_where_a_record_is_not_complete(tmp_path: Path) -> 
     whole = judged_processes(tmp_path, waited, many)
     assert [each.unchecked for each in whole.values()] == ["", ""]
     assert [NOT_CHECKED in each.not_checked for each in whole.values()] == [True, True]
+
+
+def test_the_driver_opens_what_the_runtime_exports_and_a_reset_closes_it(tmp_path: Path) -> None:
+    exporter = """
+        void *made = block(100); OK(cudaMemset(made, 5, 100)); OK(cudaDeviceSynchronize()); go(); join();
+        OK(cudaFree(made));"""
+    importer = """
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context, *made; shared s; hear(&s, sizeof s); wait_for();
+        #define CU(name) ((int (*)())dlsym(driver, "cu" name))
+        OK(CU("Init")(0));
+        if (CU("IpcOpenMemHandle_v2")(&made, s, 1) != 201) return 1;
+        OK(CU("DevicePrimaryCtxRetain")(&context, 0)); OK(CU("CtxSetCurrent")(context));
+        OK(CU("IpcOpenMemHandle_v2")(&made, s, 1)); OK(CU("MemcpyDtoH_v2")(text, made, (size_t)100));
+        if (text[99] != 5) return 2;
+        OK(CU(END));"""
+    for end in ('"IpcCloseMemHandle")(made', '"DevicePrimaryCtxReset_v2")(0'):
+        assert kinds(judged(tmp_path, exporter, importer.replace("END)", f"{end})"))) == CLEAN
