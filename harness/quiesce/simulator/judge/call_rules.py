@@ -93,7 +93,7 @@ _WAITS: Final = (Seen.STREAM_WAITED, Seen.EVENT_WAITED)
 
 def broken_rules_of_order(oracle: Oracle, record: Record, origins: Origins) -> Iterator[Finding]:
     """Yield the rules that a wait breaks."""
-    if record.seen not in _WAITS:
+    if record.seen not in _WAITS or record.flags & Flag.OF_GRAPH:
         return
     if observations := tuple(observations_of(record, {})):
         for finding in oracle.judge(Mark("call"), Reply(Done(), observations), {}, {}, ""):

@@ -107,6 +107,8 @@ class RunningJudgement:
             )
         elif record.seen is Seen.CREATED:
             self._streams += record.thing is Thing.STREAM
+        elif record.seen is Seen.BRANCH_BEGAN:
+            self._streams += 1
         elif record.seen is Seen.CONTEXT_BROKEN:
             self._broken[record.device] = f"device {record.device} became unusable with error {record.other}"
         if record.seen in OF_KERNELS:

@@ -83,6 +83,7 @@ class Origins:
         self._handles: dict[int, _Call] = {}
         self._ended: deque[int] = deque()
         self._frames: dict[int, tuple[Frame, ...]] = {0: ()}
+        self._node: _Call | None = None
 
     def see(self, record: Record) -> None:
         """Enter one record."""
@@ -95,6 +96,8 @@ class Origins:
                 self._freed[record.address] = _call(record)
             case Seen.EXPORTER_FREED:
                 self._freed[record.address] = _Call(EXPORTER, record.number, 0)
+            case Seen.NODE_RAN:
+                self._node = _call(record)
             case Seen.CREATED:
                 self._handles[record.object] = _call(record)
             case Seen.DESTROYED:
@@ -124,6 +127,8 @@ class Origins:
         freed = self._freed.get(start) if record.seen in _AFTER_FREE else None
         sites = [self._site("created by" if record.seen is Seen.DEAD_HANDLE else "allocated by", made)] if made else []
         sites += [self._site("freed by", freed)] if freed else []
+        if self._node is not None and self._node.number == record.number - 1:
+            sites.append(self._site("node added by", self._node))
         return replace(finding, call_sites=(*sites, self.site(_ROLES[record.seen], record)))
 
     def _made(self, record: Record, start: int) -> _Call | None:

@@ -7,6 +7,7 @@ becomes a finding with both calls, what each does at which line, and the bytes t
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -241,6 +242,7 @@ class RaceDetector:
         self._streams: dict[int, StreamState] = {}
         self._defaults: dict[int, StreamState] = {}
         self._events: dict[int, tuple[Clock, StreamState]] = {}
+        self._ended: deque[StreamState] = deque()
         self._blocks: dict[int, _Block] = {}
         self._pages: dict[int, list[_Block]] = {}
         self._large: list[_Block] = []
@@ -291,6 +293,8 @@ class RaceDetector:
                 nonblocking = bool(record.flags & Flag.NONBLOCKING)
                 name = f"internal:{record.object}"
                 self._streams[record.object] = self._order.new_stream(name, record.device, nonblocking=nonblocking)
+            case Seen.BRANCH_BEGAN:
+                self._begin_branch(record)
             case Seen.RECORDED:
                 state = self._stream(record)
                 self._events[record.object] = (self._order.record(state), state)
@@ -310,6 +314,14 @@ class RaceDetector:
                 del self._streams[record.object]
             case _:
                 pass
+
+    def _begin_branch(self, record: Record) -> None:
+        if record.stream in self._streams:
+            self._ended.append(self._streams[record.stream])
+        while self._ended and self._order.forget(self._ended[0]):
+            self._ended.popleft()
+        name = f"internal:{record.stream}"
+        self._streams[record.stream] = self._order.new_stream(name, record.device, nonblocking=True)
 
     def _stream(self, record: Record) -> StreamState:
         if record.stream in self._streams:
@@ -453,7 +465,8 @@ def _called(use: Use) -> tuple[str | int, ...]:
     call = f"{name} (call {record.number}) on "
     if record.seen is Seen.FREED and not record.flags & Flag.ORDERED:
         return (f"{call}the host",)
-    return (call, record.stream) if record.stream else (f"{call}{stream_in_words(record)}",)
+    is_stream = record.stream and not record.flags & Flag.OF_GRAPH
+    return (call, record.stream) if is_stream else (f"{call}{stream_in_words(record)}",)
 
 
 def doing(use: Use) -> str:

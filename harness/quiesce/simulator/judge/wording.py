@@ -181,6 +181,8 @@ def _of_order(record: Record) -> str:
 
 def stream_in_words(record: Record) -> str:
     """Return ``stream 3``, or ``the default stream``; the device is named where it is not the first."""
+    if record.flags & Flag.OF_GRAPH:
+        return f"branch {record.stream} of a graph"
     if record.stream:
         return f"stream {record.stream}"
     return f"the default stream of device {record.device}" if record.device else "the default stream"

@@ -169,6 +169,8 @@ class Seen(enum.IntEnum):
     IMPORTED = 67
     TICK = 68
     EXPORTER_FREED = 69
+    BRANCH_BEGAN = 70
+    NODE_RAN = 71
 
 
 OF_KERNELS: Final = frozenset(each for each in Seen if each.name.startswith("KERNEL_"))
@@ -202,6 +204,7 @@ class Flag(enum.IntFlag):
     OF_NULL = 128
     PARTLY = 256
     STRICT = 512
+    OF_GRAPH = 1024
 
 
 class Full(enum.IntFlag):

@@ -76,6 +76,17 @@ void kernel_call_drop(struct kernel_call *call) {
     if (call && !--call->references) free(call);
 }
 
+void **kernel_call_show(const struct kernel_call *call) {
+    unsigned count = call->object->info.parameter_count;
+    size_t bytes = call->object->info.parameter_bytes;
+    void **shown = malloc(count * sizeof *shown + bytes + 1);
+    if (!shown) return NULL;
+    unsigned char *values = (unsigned char *)(shown + count);
+    for (size_t i = 0; i < bytes; i++) values[i] = (unsigned char)HIDDEN(call->hidden[i]);
+    for (unsigned i = 0; i < count; i++) shown[i] = values + call->object->parameters[i].offset;
+    return shown;
+}
+
 // -- the run ---------------------------------------------------------------------------------------------------------
 
 static enum status status_of(int how) {

@@ -34,5 +34,8 @@ struct kernel_call *kernel_call_new(const struct kernel *kernel, const struct ob
 void kernel_call_keep(struct kernel_call *call);  // NULL: nothing computes
 void kernel_call_drop(struct kernel_call *call);
 
+// Its arguments as a client names them: places of values, in one piece of memory that is the caller's, or NULL.
+void **kernel_call_show(const struct kernel_call *call);
+
 // Runs it. A kernel that does not come to its end breaks the context of its device. `number`: of its observation.
 void kernel_call_run(const struct kernel_call *call, uint64_t number);

@@ -90,8 +90,13 @@ enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, c
     if (asks && callee->shared_bytes > (uint64_t)needs_of(callee->function, callee->stub).dynamic_bytes)
         return INVALID_VALUE;
     status = failure_meet(CALL_LAUNCH);
-    struct work work = {.kind = WORK_LAUNCH, .launch = {.fault = context_is_sticky(status) ? status : OK}};
-    work.launch.device = stream->device;
+    struct work work = {.kind = WORK_LAUNCH,
+                        .launch = {.fault = context_is_sticky(status) ? status : OK,
+                                   .device = stream->device,
+                                   .function = !callee ? 0 : callee->stub ? (uint64_t)callee->stub : callee->function,
+                                   .grid = {grid.x, grid.y, grid.z},
+                                   .block = {block.x, block.y, block.z},
+                                   .shared_bytes = callee ? (uint32_t)callee->shared_bytes : 0}};
     if (status && !work.launch.fault) return status;
     status = status ? OK : prepare(stream, grid, block, callee, &work.launch.call);
     if (status) return status;

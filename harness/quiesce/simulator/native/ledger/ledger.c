@@ -239,7 +239,7 @@ uint16_t ledger_function(void) {
     return entered_index;
 }
 
-void ledger_see_wrong(struct observation observation) {
+static void see_kept(struct observation observation) {
     uint64_t number = ledger->ring_count, place = ledger->kept_count;
     ledger_see(observation);
     if (!kept_reserved) reserve(kept, KEPT_ENTRIES * sizeof *kept);
@@ -248,12 +248,30 @@ void ledger_see_wrong(struct observation observation) {
     __atomic_store_n(&ledger->kept_count, place + 1, __ATOMIC_RELEASE);
 }
 
+static struct observation behalf;  // SEEN_NOTHING: of nobody
+
+void ledger_on_behalf(uint32_t stack, uint16_t function) {
+    behalf = (struct observation){
+        .seen = stack || function ? SEEN_NODE_RAN : SEEN_NOTHING, .stack = stack, .function = function};
+}
+
+void ledger_see_wrong(struct observation observation) {
+    if (behalf.seen) see_kept(behalf);
+    see_kept(observation);
+}
+
 static uint32_t next_entry(void) {
     if (ledger->live_high == live_reserved) {
         reserve(&live[live_reserved], LIVE_STEP * sizeof *live);
         live_reserved += LIVE_STEP;
     }
     return (uint32_t)ledger->live_high++;
+}
+
+uint64_t ledger_serials(uint64_t count) {
+    uint64_t first = ledger->made + 1;
+    ledger->made += count;
+    return first;
 }
 
 uint32_t ledger_take(void) {

@@ -129,6 +129,8 @@ enum seen {
     SEEN_IMPORTED,          // thing, address: the exporter's serial, other: its process; object: the serial here
     SEEN_TICK,  // object: which call it is of those of all processes that share; 0: that is not known
     SEEN_EXPORTER_FREED,    // thing, address, size; other: the process that exported it, and has freed it or has ended
+    SEEN_BRANCH_BEGAN,  // stream: a branch of a launch of a graph; the one of the launch before has ended
+    SEEN_NODE_RAN,  // function, stack: of the call that added the node of a graph that the next observation is about
 };
 
 enum {
@@ -142,6 +144,7 @@ enum {
     FLAG_OF_NULL = 128,    // an access at an index of a null pointer
     FLAG_PARTLY = 256,     // an access to bytes of which only some were never written
     FLAG_STRICT = 512,     // a mistake for those alone who ask to be told of all
+    FLAG_OF_GRAPH = 1024,  // within a launch of a graph: `stream` is a branch of it, `object` a mark between two
 };
 
 // Files of a process for which there was no room on the disk.
@@ -220,6 +223,9 @@ struct kept {
 };
 
 extern struct ledger_header *ledger;
+
+// Serials for what is nobody's to give back: the first of so many, one behind another.
+uint64_t ledger_serials(uint64_t count);
 
 // Opens a new ledger, in `folder` or (empty) in memory that nobody else sees. Of older observations than the ring has,
 // up to `saved_bytes` are kept on disk. Returns false and sets errno.
@@ -310,6 +316,9 @@ static inline void ledger_see(struct observation observation) {
 
 // The same for what a program did wrong: the first of these observations stay, however many others come after them.
 void ledger_see_wrong(struct observation observation);
+
+// What is wrong from now on is so of a node of a graph, by the call that added it; 0, 0: no longer.
+void ledger_on_behalf(uint32_t stack, uint16_t function);
 
 // Returns the index of a name, which is kept in the ledger; a name that does not fit is cut.
 uint16_t ledger_name(const char *name);

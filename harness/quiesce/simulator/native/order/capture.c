@@ -3,13 +3,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "ledger/ledger.h"
+#include "ledger/stacks.h"
 #include "machine/settings.h"
 #include "order/graph.h"
 #include "order/pieces.h"
 
 struct capture {
     unsigned references;  // its activity, and each event that was recorded in it
-    uint64_t identifier;
     struct capture *next;
     struct stream *origin;
     enum capture_mode mode;
@@ -23,7 +24,6 @@ struct capture {
 };
 
 static struct capture *active;
-static uint64_t identifiers;
 static _Thread_local enum capture_mode thread_mode;
 
 static enum status refuse(struct capture *capture, enum status status) {
@@ -59,7 +59,6 @@ enum status capture_begin(struct stream *stream, enum capture_mode mode) {
         return OUT_OF_MEMORY;
     }
     capture->references = 1;
-    capture->identifier = ++identifiers;
     capture->origin = stream;
     capture->mode = mode;
     capture->thread = pthread_self();
@@ -102,25 +101,25 @@ enum status capture_end(struct stream *stream, uint64_t *made) {
     enum status status = capture->invalid ? CAPTURE_INVALIDATED : is_joined(capture) ? OK : CAPTURE_UNJOINED;
     capture_drop(capture);
     if (!status) return graph_end(graph, made);
-    graph_abandon(graph);
+    graph_drop(graph);
     return status;
 }
 
 void capture_abandon(struct stream *stream) {
     struct capture *capture = stream->capture;
     if (!capture) return;
-    graph_abandon(close_capture(capture));
+    graph_drop(close_capture(capture));
     capture_drop(capture);
 }
 
 void captures_close(void) {
     while (active) capture_abandon(active->origin);
-    identifiers = 0;
+    graphs_close();
 }
 
 enum capture_state capture_state(const struct stream *stream, uint64_t *identifier) {
     const struct capture *capture = stream->capture;
-    *identifier = capture ? capture->identifier : 0;
+    *identifier = capture ? capture->graph->identifier : 0;
     return !capture ? CAPTURE_NONE : capture->invalid ? CAPTURE_INVALID : CAPTURE_ACTIVE;
 }
 
@@ -130,6 +129,16 @@ enum capture_mode capture_exchange_mode(enum capture_mode mode) {
     return before;
 }
 
+struct stream *capture_into(struct graph *graph, unsigned device) {
+    static struct stream stream;
+    static struct capture capture;
+    capture = (struct capture){.references = 1, .graph = graph, .active = true, .members = {&stream}, .count = 1};
+    stream = (struct stream){
+        .references = 1, .alive = true, .nonblocking = true, .device = device, .capture = &capture};
+    stream.tail = &stream.head;
+    return &stream;
+}
+
 // -- what is recorded ------------------------------------------------------------------------------------------------
 
 enum status capture_add(struct stream *stream, const struct work *work) {
@@ -137,18 +146,21 @@ enum status capture_add(struct stream *stream, const struct work *work) {
     if (capture->invalid) return CAPTURE_INVALIDATED;
     struct work *made = work_new(work);
     if (!made) return OUT_OF_MEMORY;
-    made->member = member_of(capture, stream);
-    struct progress *progress = &capture->before[made->member];
+    made->stack = stack_of_call();
+    made->function = ledger_function();
+    uint32_t number = capture->graph->numbers + 1;  // that it will have
+    unsigned member = member_of(capture, stream);
+    struct progress *progress = &capture->before[member];
     for (unsigned i = 0; i < capture->count; i++) {
-        struct edge edge = {i, progress->known[i], made->member, progress->known[made->member] + 1};
+        struct edge edge = {progress->known[i], number};
         if (progress->frontier >> i & 1 && !edges_add(&capture->graph->edges, edge)) {
             work_delete(made);
             return OUT_OF_MEMORY;
         }
     }
     graph_append(capture->graph, made);
-    progress->known[made->member]++;
-    progress->frontier = 1ull << made->member;
+    progress->known[member] = number;
+    progress->frontier = 1ull << member;
     return OK;
 }
 
@@ -174,13 +186,10 @@ enum status capture_dependencies(const struct stream *stream, const void ***node
     if (!capture->dependencies) capture->dependencies = calloc(MEMBERS_MAX, sizeof *capture->dependencies);
     if (!capture->dependencies) return OUT_OF_MEMORY;
     const struct progress *before = &capture->before[member_of(capture, stream)];
-    uint32_t passed[MEMBERS_MAX] = {0};
     *nodes = capture->dependencies;
     *count = 0;
-    for (const struct work *work = graph_first(capture->graph); work; work = work->next) {
-        bool is_last = ++passed[work->member] == before->known[work->member];
-        if (is_last && before->frontier >> work->member & 1) capture->dependencies[(*count)++] = work;
-    }
+    for (unsigned i = 0; i < capture->count; i++)
+        if (before->frontier >> i & 1) capture->dependencies[(*count)++] = graph_node(capture->graph, before->known[i]);
     return OK;
 }
 

@@ -13,14 +13,17 @@
 #include "order/objects.h"
 #include "order/work.h"
 
+struct graph;
 struct user_objects;
+
+enum { MEMBERS_MAX = 64 };  // streams of one capture
 
 enum capture_mode { CAPTURE_GLOBAL, CAPTURE_THREAD_LOCAL, CAPTURE_RELAXED };  // the numbers of both vendors
 enum capture_state { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALID };         // the numbers of both vendors
 
 // How much of what each member captured comes before something, and which of them its next node is to depend on.
 struct progress {
-    uint32_t known[MEMBERS_MAX];  // by member: of its nodes the first so many
+    uint32_t known[MEMBERS_MAX];  // by member: its nodes up to this number; 0: none
     uint64_t frontier;            // a bit for each member whose last known node is a dependency
 };
 
@@ -40,6 +43,9 @@ enum status capture_graph(const struct stream *stream, uint64_t *graph);
 enum status capture_dependencies(const struct stream *stream, const void ***nodes, uint64_t *count);
 
 enum capture_mode capture_exchange_mode(enum capture_mode mode);  // this thread's; returns the one before
+
+// A stream for a graph's own functions: what is put on it becomes nodes of that graph. The latest one is the only one.
+struct stream *capture_into(struct graph *graph, unsigned device);
 
 enum status capture_add(struct stream *stream, const struct work *work);
 

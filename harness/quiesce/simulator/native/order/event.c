@@ -95,17 +95,28 @@ static void look_for_exporter(const struct event *event) {
                                           .object = event->serial});
 }
 
-static void see(enum seen seen, const struct event *event, const struct stream *stream) {
+static void see(enum seen seen, const struct event *event, const struct branch *branch) {
     bool dead = seen != SEEN_RECORDED && event->stream && !event->stream->alive;
+    bool is_of_graph = branch && branch->is_of_graph;
     ledger_see((struct observation){.seen = (uint8_t)seen,
-                                    .device = (uint16_t)(stream ? stream->device : event->device),
+                                    .device = (uint16_t)(branch ? branch->device : event->device),
                                     .object = event->serial,
-                                    .stream = stream ? stream->serial : 0,
+                                    .stream = branch ? branch->serial : 0,
                                     .flags = (uint16_t)((dead ? FLAG_STREAM_DEAD : 0) |
-                                                        (event->capture ? FLAG_CAPTURED : 0))});
+                                                        (event->capture ? FLAG_CAPTURED : 0) |
+                                                        (is_of_graph ? FLAG_OF_GRAPH : 0))});
+}
+
+static struct branch branch_of(const struct stream *stream) {
+    return (struct branch){stream->device, stream->serial, false, NULL};
 }
 
 enum status event_record(struct event *event, struct stream *stream) {
+    struct branch branch = branch_of(stream);
+    return event_record_on(event, stream, &branch);
+}
+
+enum status event_record_on(struct event *event, struct stream *stream, const struct branch *branch) {
     look_for_exporter(event);
     // Both "must be on the same CUDA context" (cudaEventRecord).
     unsigned context = driver_context_of(HIDDEN(event->hidden_handle), event->device);
@@ -128,18 +139,23 @@ enum status event_record(struct event *event, struct stream *stream) {
     stream_keep(stream);
     if (stream->capture) event->capture = capture_keep(stream->capture);
     event->recorded = ledger->ring_count;
-    see(SEEN_RECORDED, event, stream);
+    see(SEEN_RECORDED, event, branch);
     stream_settle();
     return event->shared && event->point ? stream_force(event->point) : OK;
 }
 
 enum status event_wait(struct event *event, struct stream *stream) {
+    struct branch branch = branch_of(stream);
+    return event_wait_on(event, stream, &branch);
+}
+
+enum status event_wait_on(struct event *event, struct stream *stream, const struct branch *branch) {
     look_for_exporter(event);
     enum status status = capture_wait(stream, event);
     if (!status && stream->legacy) status = capture_forbid_default(stream->device);
     if (!status && event->stream) status = stream_order(stream);
     if (status) return status;
-    see(SEEN_STREAM_WAITED, event, stream);
+    see(SEEN_STREAM_WAITED, event, branch);
     guard_order(stream, event->stream);
     if (!event->capture && event->point) status = stream_wait(stream, event->point);
     stream_settle();

@@ -20,6 +20,9 @@ void event_destroy(struct event *event);
 struct event *event_find(uint64_t handle);
 
 enum status event_record(struct event *event, struct stream *stream);
+// The same by a node of a graph that is launched on the stream.
+enum status event_record_on(struct event *event, struct stream *stream, const struct branch *branch);
+enum status event_wait_on(struct event *event, struct stream *stream, const struct branch *branch);
 
 // Later work of the stream waits. An event that was never recorded holds nothing: the call "acts as if the record has
 // already completed, and so is a functional no-op" (cuStreamWaitEvent).

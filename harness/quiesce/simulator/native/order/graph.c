@@ -1,31 +1,30 @@
 #include "order/graph.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ledger/failure.h"
 #include "ledger/handle.h"
 #include "machine/device.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
+#include "order/graph_plan.h"
 #include "order/host_thread.h"
 #include "order/pieces.h"
 #include "order/user_object.h"
 
 // -- lifetimes -------------------------------------------------------------------------------------------------------
 
-void graph_drop(struct graph *graph) {
-    if (--graph->references) return;
-    nodes_delete(&graph->nodes);
-    edges_delete(&graph->edges);
-    user_objects_drop(graph->held);
-    free(graph);
-}
+static uint64_t identifiers;
+
+void graphs_close(void) { identifiers = 0; }
 
 struct graph *graph_begin(void) {
     struct graph *graph = calloc(1, sizeof *graph);
     if (!graph) return NULL;
     graph->references = 1;
-    graph->captures = true;
+    graph->identifier = ++identifiers;
+    graph->is_inner = true;
     graph->nodes.tail = &graph->nodes.head;
     return graph;
 }
@@ -53,60 +52,100 @@ enum status graph_end(struct graph *graph, uint64_t *handle) {
         status = name(graph, THING_GRAPH, handle);
     else if (!handle_own(*handle = HIDDEN(graph->hidden_handle), device_current()))
         status = OUT_OF_MEMORY;
-    graph->captures = false;
-    if (status) graph_abandon(graph);
+    if (status)
+        graph_drop(graph);
+    else
+        graph->is_inner = false;
     return status;
 }
 
-void graph_abandon(struct graph *graph) {
-    if (graph->hidden_handle) handle_drop(HIDDEN(graph->hidden_handle));
-    graph_drop(graph);
+enum status graph_create(uint64_t *handle) {
+    struct graph *graph = graph_begin();
+    return graph ? graph_end(graph, handle) : OUT_OF_MEMORY;
 }
 
+// -- nodes -----------------------------------------------------------------------------------------------------------
+
 void graph_append(struct graph *graph, struct work *work) {
+    work->number = ++graph->numbers;
     *graph->nodes.tail = work;
     graph->nodes.tail = &work->next;
     graph->nodes.count++;
 }
 
-const struct work *graph_first(const struct graph *graph) { return graph->nodes.head; }
+struct work *graph_node(const struct graph *graph, uint32_t number) {
+    struct work *work = graph->nodes.head;
+    while (work && work->number != number) work = work->next;
+    return work;
+}
 
 static enum status copy_nodes(const struct nodes *from, struct nodes *to) {
+    enum status status = OK;
     *to = (struct nodes){.tail = &to->head};
-    for (const struct work *work = from->head; work; work = work->next) {
+    for (const struct work *work = from->head; work && !status; work = work->next) {
         struct work *made = work_new(work);
-        if (!made) {
-            nodes_delete(to);
-            return OUT_OF_MEMORY;
-        }
+        if (!made) return OUT_OF_MEMORY;
         *to->tail = made;
         to->tail = &made->next;
         to->count++;
+        if (work->kind != WORK_CHILD) continue;
+        graph_drop(made->child);
+        status = graph_copy_inner(work->child, &made->child);
+        if (status) made->kind = WORK_EMPTY;
     }
-    return OK;
+    return status;
 }
 
-// Makes a graph with the nodes of another one, and with references of its own to what that holds.
-static enum status copy(const struct graph *from, enum thing thing, bool frees_on_launch, uint64_t *handle) {
+enum status graph_copy_inner(const struct graph *from, struct graph **made) {
     struct graph *graph = graph_begin();
     if (!graph) return OUT_OF_MEMORY;
-    graph->captures = false;
-    graph->frees_on_launch = frees_on_launch;
+    graph->original = from->identifier;
+    graph->numbers = from->numbers;
+    nodes_delete(&graph->nodes);
     enum status status = copy_nodes(&from->nodes, &graph->nodes);
     if (!status && !edges_copy(&from->edges, &graph->edges)) status = OUT_OF_MEMORY;
     if (!status) status = user_objects_add(&graph->held, from->held);
-    if (!status) status = name(graph, thing, handle);
-    if (status) graph_drop(graph);
+    if (status)
+        graph_drop(graph);
+    else
+        *made = graph;
     return status;
+}
+
+// Which edge of one graph each of another graph of as many nodes is: false: one is none of them.
+static bool has_edges_of(const struct graph *graph, const struct graph *other) {
+    uint32_t *numbers = calloc(other->numbers + 1, sizeof *numbers);
+    if (!numbers) return false;
+    const struct work *own = graph->nodes.head;
+    for (const struct work *work = other->nodes.head; work; work = work->next, own = own->next)
+        numbers[work->number] = own->number;
+    size_t at = 0, count = graph->edges.count;
+    bool all = count == other->edges.count;
+    for (size_t i = 0; all && i < count; i++) {  // both lists are mostly in one order
+        struct edge wanted = {numbers[other->edges.all[i].from], numbers[other->edges.all[i].to]};
+        size_t tried = 0;
+        for (; tried < count && memcmp(&graph->edges.all[at], &wanted, sizeof wanted) != 0; tried++) at = (at + 1) % count;
+        all = tried < count;
+        at = all ? (at + 1) % count : 0;
+    }
+    free(numbers);
+    return all;
 }
 
 static enum status destroy(enum thing thing, uint64_t handle) {
     struct graph *graph = handle_find(thing, handle);
     if (!graph) return INVALID_VALUE;
-    if (graph->captures) return ILLEGAL_STATE;
+    if (graph->is_inner) return ILLEGAL_STATE;
     graph_drop(graph);
     handle_drop(handle);
     host_thread_wait();
+    return OK;
+}
+
+enum status graph_flags(uint64_t executable, unsigned long long *flags) {
+    const struct graph *graph = handle_find(THING_GRAPH_EXEC, executable);
+    if (!graph) return INVALID_VALUE;
+    *flags = graph->flags;
     return OK;
 }
 
@@ -129,23 +168,10 @@ enum status graph_release(uint64_t handle, uint64_t object, uint64_t count) {
     return graph ? user_objects_release(&graph->held, object, count) : INVALID_VALUE;
 }
 
-// -- nodes -----------------------------------------------------------------------------------------------------------
+// -- memory ----------------------------------------------------------------------------------------------------------
 
-enum status graph_nodes(uint64_t handle, void **nodes, uint64_t *count) {
-    const struct graph *graph = handle_find(THING_GRAPH, handle);
-    if (!graph || !count) return INVALID_VALUE;
-    uint64_t room = *count;
-    const struct work *work = graph->nodes.head;
-    if (!nodes || graph->nodes.count < room) *count = graph->nodes.count;
-    for (uint64_t i = 0; nodes && i < room; i++) {
-        nodes[i] = (void *)work;
-        if (work) work = work->next;
-    }
-    return OK;
-}
-
-static bool has_memory(const struct nodes *nodes) {
-    for (const struct work *work = nodes->head; work; work = work->next)
+bool graph_has_memory(const struct graph *graph) {
+    for (const struct work *work = graph->nodes.head; work; work = work->next)
         if (work->kind == WORK_ALLOCATE || work->kind == WORK_END) return true;
     return false;
 }
@@ -153,42 +179,6 @@ static bool has_memory(const struct nodes *nodes) {
 // What can't be done with a graph that has memory: driver 580 answers so.
 static enum status refusal_of_memory(void) {
     return settings.flavour == FLAVOUR_CUDA ? NOT_SUPPORTED : INVALID_VALUE;
-}
-
-enum status graph_clone(uint64_t handle, uint64_t *clone) {
-    const struct graph *graph = handle_find(THING_GRAPH, handle);
-    if (!graph) return INVALID_VALUE;
-    return has_memory(&graph->nodes) ? refusal_of_memory() : copy(graph, THING_GRAPH, false, clone);
-}
-
-enum status graph_update(uint64_t executable, uint64_t handle, int *result) {
-    enum { SUCCESS, ERROR, TOPOLOGY_CHANGED, NODE_TYPE_CHANGED, NOT_SUPPORTED_CHANGE = 6 };
-    struct graph *target = handle_find(THING_GRAPH_EXEC, executable);
-    const struct graph *graph = handle_find(THING_GRAPH, handle);
-    *result = ERROR;
-    if (!target || !graph) return INVALID_VALUE;
-    const struct work *old = target->nodes.head, *new = graph->nodes.head;
-    *result = target->nodes.count == graph->nodes.count ? SUCCESS : TOPOLOGY_CHANGED;
-    if (has_memory(&target->nodes) || has_memory(&graph->nodes)) *result = NOT_SUPPORTED_CHANGE;
-    for (; old && new && !*result; old = old->next, new = new->next)
-        if (old->kind != new->kind) *result = NODE_TYPE_CHANGED;
-    if (*result) return GRAPH_UPDATE_FAILURE;
-    struct nodes nodes;
-    struct user_objects *held = NULL;
-    enum status status = copy_nodes(&graph->nodes, &nodes);
-    if (!status) status = user_objects_add(&held, graph->held);
-    if (status) {
-        nodes_delete(&nodes);
-        user_objects_drop(held);
-        return status;
-    }
-    nodes_delete(&target->nodes);
-    target->nodes = nodes;
-    if (!nodes.head) target->nodes.tail = &target->nodes.head;
-    user_objects_drop(target->held);  // launches that are under way share them, and hold them still
-    target->held = held;
-    host_thread_wait();
-    return OK;
 }
 
 // The executable graph with a piece of memory, if there is one.
@@ -202,64 +192,74 @@ static const struct graph *find_executable(const struct graph_memory *memory) {
     return NULL;
 }
 
-// The client's graph that a node is in; NULL: none.
-static const struct graph *graph_with(const void *node) {
-    enum thing thing;
-    for (uint64_t handle = 0; (handle = handle_next(handle, &thing));) {
-        if (thing != THING_GRAPH) continue;
-        const struct graph *graph = handle_find(THING_GRAPH, handle);
-        for (const struct work *work = graph->nodes.head; work; work = work->next)
-            if (work == node) return graph;
+// -- made of another one ---------------------------------------------------------------------------------------------
+
+static enum status hand_out(struct graph *graph, enum thing thing, uint64_t *handle) {
+    enum status status = name(graph, thing, handle);
+    graph->is_inner = false;
+    if (status) graph_drop(graph);
+    return status;
+}
+
+enum status graph_clone(uint64_t handle, uint64_t *clone) {
+    const struct graph *graph = handle_find(THING_GRAPH, handle);
+    struct graph *made;
+    if (!graph) return INVALID_VALUE;
+    if (graph_has_memory(graph)) return refusal_of_memory();
+    enum status status = graph_copy_inner(graph, &made);
+    return status ? status : hand_out(made, THING_GRAPH, clone);
+}
+
+enum { UPDATED, ERROR, TOPOLOGY_CHANGED, NODE_TYPE_CHANGED, NOT_SUPPORTED_CHANGE = 6 };
+
+// What differs, beyond what nodes do.
+static int difference(const struct graph *target, const struct graph *graph) {
+    int found = target->nodes.count == graph->nodes.count ? UPDATED : TOPOLOGY_CHANGED;
+    if (graph_has_memory(target) || graph_has_memory(graph)) return NOT_SUPPORTED_CHANGE;
+    const struct work *old = target->nodes.head, *new = graph->nodes.head;
+    for (; old && new && !found; old = old->next, new = new->next) {
+        if (old->kind != new->kind) found = NODE_TYPE_CHANGED;
+        if (!found && old->kind == WORK_CHILD) found = difference(old->child, new->child);
     }
-    return NULL;
+    return found || has_edges_of(target, graph) ? found : TOPOLOGY_CHANGED;
 }
 
-enum status graph_node_type(const void *node, int *type) {
-    enum { KERNEL, COPY, FILL, HOST, EMPTY = 5, ALLOCATE = 10, FREE = 11 };
-    static const int TYPES[] = {
-        [WORK_COPY] = COPY, [WORK_FILL] = FILL,         [WORK_LAUNCH] = KERNEL,
-        [WORK_HOST] = HOST, [WORK_ALLOCATE] = ALLOCATE, [WORK_END] = FREE,
-        [WORK_VALUE] = EMPTY};
-    if (!graph_with(node)) return INVALID_VALUE;
-    *type = TYPES[((const struct work *)node)->kind];
-    return OK;
+bool graph_is_alike(const struct graph *graph, const struct graph *other) {
+    return difference(graph, other) == UPDATED;
 }
 
-// How many nodes the stream that captured a node had captured with it.
-static uint32_t number_of(const struct graph *graph, const struct work *node) {
-    uint32_t number = 1;
-    for (const struct work *work = graph->nodes.head; work != node; work = work->next)
-        number += work->member == node->member;
-    return number;
+// Other nodes for an executable graph, as many: each takes the place of one. What they were is the other list's.
+static void replace_nodes(struct graph *target, struct nodes *others) {
+    struct work *other = others->head;
+    for (struct work *node = target->nodes.head; node; node = node->next, other = other->next) node_swap(node, other);
+    nodes_delete(others);
 }
 
-static const struct work *node_of(const struct graph *graph, uint32_t member, uint32_t number) {
-    const struct work *work = graph->nodes.head;
-    while (work->member != member || --number) work = work->next;
-    return work;
-}
-
-enum status graph_neighbours(const void *handle, bool after, void **nodes, uint64_t *count) {
-    const struct work *node = handle;
-    const struct graph *graph = graph_with(node);
-    if (!graph || !count) return INVALID_VALUE;
-    uint32_t number = number_of(graph, node);
-    uint64_t found = 0, room = nodes ? *count : 0;
-    for (size_t i = 0; i < graph->edges.count; i++) {
-        const struct edge *edge = &graph->edges.all[i];
-        uint32_t ends[] = {edge->from_member, edge->from_number, edge->to_member, edge->to_number};
-        const uint32_t *own = after ? ends : ends + 2, *other = after ? ends + 2 : ends;
-        if (own[0] != node->member || own[1] != number) continue;
-        if (found < room) nodes[found] = (void *)node_of(graph, other[0], other[1]);
-        found++;
+enum status graph_update(uint64_t executable, uint64_t handle, int *result) {
+    struct graph *target = handle_find(THING_GRAPH_EXEC, executable);
+    const struct graph *graph = handle_find(THING_GRAPH, handle);
+    *result = ERROR;
+    if (!target || !graph) return INVALID_VALUE;
+    *result = difference(target, graph);
+    if (*result) return GRAPH_UPDATE_FAILURE;
+    struct nodes nodes;
+    struct user_objects *held = NULL;
+    enum status status = copy_nodes(&graph->nodes, &nodes);
+    if (!status) status = plan_children(&nodes);
+    if (!status) status = user_objects_add(&held, graph->held);
+    if (status) {
+        nodes_delete(&nodes);
+        user_objects_drop(held);
+        return status;
     }
-    for (uint64_t i = found; i < room; i++) nodes[i] = NULL;
-    if (!nodes || found < room) *count = found;
+    replace_nodes(target, &nodes);
+    user_objects_drop(target->held);  // launches that are under way share them, and hold them still
+    target->held = held;
+    host_thread_wait();
     return OK;
 }
 
 enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executable) {
-    enum { AUTO_FREE_ON_LAUNCH = 1 };  // in both flavours
     const struct graph *graph = handle_find(THING_GRAPH, handle);
     if (!graph) return INVALID_VALUE;
     enum status failed = failure_meet(CALL_GRAPH);
@@ -268,5 +268,12 @@ enum status graph_instantiate(uint64_t handle, uint64_t flags, uint64_t *executa
     // (cudaGraphAddMemAllocNode).
     for (const struct work *work = graph->nodes.head; work; work = work->next)
         if (work->kind == WORK_ALLOCATE && find_executable(work->memory)) return refusal_of_memory();
-    return copy(graph, THING_GRAPH_EXEC, flags & AUTO_FREE_ON_LAUNCH, executable);
+    struct graph *made;
+    enum status status = graph_copy_inner(graph, &made);
+    if (status) return status;
+    made->flags = flags;
+    status = plan_make(made);
+    if (!status) return hand_out(made, THING_GRAPH_EXEC, executable);
+    graph_drop(made);
+    return status;
 }

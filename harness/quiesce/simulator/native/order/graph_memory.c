@@ -69,11 +69,18 @@ enum status graph_memory_begin_free(const struct graph_memory *memory, uint64_t 
     return memory_begin_free(memory->address, stream, freed);
 }
 
-bool graph_memory_covers(uint64_t address) {
+static const struct graph_memory *memory_at(uint64_t address) {
     forget_ended();
     const struct graph_memory *memory = all;
     while (memory && address - memory->address >= memory->size_bytes) memory = memory->next;
     return memory;
+}
+
+bool graph_memory_covers(uint64_t address) { return memory_at(address); }
+
+bool graph_memory_is_open(uint64_t address) {
+    const struct graph_memory *memory = memory_at(address);
+    return memory && memory->freed_inside && memory->is_open;
 }
 
 void graph_memory_keep(struct graph_memory *memory) { memory->references++; }

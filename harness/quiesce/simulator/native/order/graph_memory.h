@@ -19,6 +19,7 @@ struct graph_memory {
     uint64_t capture;  // the identifier of the one that allocates it
     unsigned device;
     bool launched, freed_inside, allocated_again;
+    bool is_open;  // a launch has come to the node that allocates it, and not to the one that frees it
 };
 
 // Makes memory with one reference, the caller's, that a capture allocates.
@@ -47,8 +48,10 @@ void graph_memory_launch_ended(struct graph_memory *memory, bool launched);
 void graph_memory_begin_run(const struct graph_memory *memory);
 void graph_memory_end_run(const struct graph_memory *memory);
 
-// Whether an address lies in memory of a graph, which is live and freed by turns as the graph is launched.
+// Whether an address lies in memory of a graph, which is live and freed by turns as the graph is launched; whether the
+// launch that is under way may use it there.
 bool graph_memory_covers(uint64_t address);
+bool graph_memory_is_open(uint64_t address);
 
 enum graph_memory_attribute { GRAPH_USED, GRAPH_USED_HIGH, GRAPH_RESERVED, GRAPH_RESERVED_HIGH };  // of both vendors
 enum status graph_memory_get(unsigned device, int attribute, uint64_t *value);

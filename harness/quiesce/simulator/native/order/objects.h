@@ -25,6 +25,14 @@ struct stream {
     pthread_t runner;
 };
 
+// What work is in the order of, as the ledger has it: a stream, or a branch of a launch of a graph.
+struct branch {
+    unsigned device;
+    uint64_t serial;
+    bool is_of_graph;
+    const struct work *node;  // of a graph with branches: whose it is, NULL: of the call that is under way
+};
+
 struct event {
     uint64_t hidden_handle, serial;  // see hidden.h
     unsigned device;

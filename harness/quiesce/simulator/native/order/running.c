@@ -190,6 +190,10 @@ void work_run(struct work *work) {
         case WORK_GATE:
         case WORK_VALUE:
         case WORK_HOLD:
+        case WORK_EMPTY:
+        case WORK_CHILD:
+        case WORK_RECORD:
+        case WORK_AWAIT:
         case WORK_HOST: break;  // run by the stream, without the lock
     }
 }

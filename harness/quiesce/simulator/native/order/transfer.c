@@ -14,6 +14,7 @@
 #include "memory/places.h"
 #include "memory/shadow.h"
 #include "order/capture.h"
+#include "order/graph_memory.h"
 #include "order/guard.h"
 #include "order/stream.h"
 
@@ -114,8 +115,16 @@ enum status transfer_check(const struct work *work, bool (*excepted)(uint64_t ad
 }
 
 void transfer_observe(const struct stream *stream, const struct work *work, bool read_at_once) {
-    struct observation seen = {
-        .device = (uint16_t)stream->device, .stack = stack_of_call(), .stream = stream->serial};
+    struct branch branch = {stream->device, stream->serial, false, NULL};
+    transfer_observe_on(&branch, work, read_at_once);
+}
+
+void transfer_observe_on(const struct branch *branch, const struct work *work, bool read_at_once) {
+    struct observation seen = {.device = (uint16_t)branch->device,
+                               .stack = branch->node ? branch->node->stack : stack_of_call(),
+                               .function = branch->node ? branch->node->function : 0,
+                               .stream = branch->serial,
+                               .flags = branch->is_of_graph ? FLAG_OF_GRAPH : 0};
     switch (work->kind) {
         case WORK_COPY:
             seen.seen = SEEN_COPIED;
@@ -123,7 +132,7 @@ void transfer_observe(const struct stream *stream, const struct work *work, bool
             seen.other = work->copy.from;
             seen.size_bytes = extent(work->copy.to_pitch, work->copy.width, work->copy.height);
             seen.other_bytes = extent(work->copy.from_pitch, work->copy.width, work->copy.height);
-            seen.flags = read_at_once ? FLAG_STAGED : 0;
+            seen.flags |= read_at_once ? FLAG_STAGED : 0;
             break;
         case WORK_FILL:
             seen.seen = SEEN_WRITTEN;
@@ -226,7 +235,7 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
                         .copy = {to, from, shape.to_pitch, shape.from_pitch, shape.width, shape.height,
                                  .staged = NULL}};
     enum status status = failure_meet(CALL_COPY);
-    if (!status) status = transfer_check(&work, NULL);
+    if (!status) status = transfer_check(&work, stream->capture ? graph_memory_covers : NULL);
     if (status || !shape.width || !shape.height) return status;
     enum place source = place_of(from), target = place_of(to);
     if (shadows_are_kept && source == PLACE_DEVICE && is_host(target)) name_copy(&work.copy);
@@ -245,7 +254,7 @@ enum status transfer_copy(struct stream *stream, uint64_t to, uint64_t from, str
 
 enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchronous) {
     struct work work = {.kind = WORK_FILL, .fill = fill};
-    enum status status = transfer_check(&work, NULL);
+    enum status status = transfer_check(&work, stream->capture ? graph_memory_covers : NULL);
     if (status || !fill.width || !fill.height) return status;
     enum place place = place_of(fill.to);
     if (place == PLACE_PAGEABLE) return INVALID_VALUE;

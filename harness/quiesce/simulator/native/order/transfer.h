@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "machine/status.h"
+#include "order/objects.h"
 #include "order/work.h"
 
 struct stream;
@@ -31,8 +32,9 @@ enum status transfer_fill(struct stream *stream, struct fill fill, bool asynchro
 enum status transfer_check(const struct work *work, bool (*excepted)(uint64_t address));
 
 // Says in the ledger what a piece of work on a stream will read and write. A source may be `read_at_once`: before the
-// call returns.
+// call returns. Work of a graph may be on a branch, which the ledger has like a stream.
 void transfer_observe(const struct stream *stream, const struct work *work, bool read_at_once);
+void transfer_observe_on(const struct branch *branch, const struct work *work, bool read_at_once);
 
 // A client asked what lies at an address, and was told that it is page-locked host memory.
 void transfer_asked_about_pinned(uint64_t address);

@@ -40,6 +40,9 @@ struct launch_work {
     unsigned device;
     struct kernel_call *call;  // NULL: nothing computes
     uint64_t number;           // of its observation in the ledger
+    uint64_t function;         // what the client launched: a function of a module, or of its own
+    uint32_t grid[3], block[3], shared_bytes;
+    void **shown;  // of a node: places of its arguments, which were told to the client; NULL: none were
 };
 
 enum comparison { COMPARE_GREATER_OR_EQUAL, COMPARE_EQUAL, COMPARE_AND, COMPARE_NOR };
@@ -64,12 +67,19 @@ enum work_kind {
     WORK_END,
     WORK_VALUE,
     WORK_HOLD,  // of a launch of a graph: holds user objects until the work before it is complete
+    WORK_EMPTY,  // these are nodes of graphs, and on no stream
+    WORK_CHILD,
+    WORK_RECORD,
+    WORK_AWAIT,
 };
 
 struct work {
     struct work *next;
     enum work_kind kind;
-    unsigned member;  // of a capture: which of its streams captured it
+    bool is_disabled;  // of a node of an executable graph: it only keeps its place in the order
+    uint32_t number;   // of a graph's node: the same in what is made of that graph; 0 elsewhere
+    uint32_t stack;    // of the call that added it; and which function that was
+    uint16_t function;
     union {
         struct copy copy;
         struct fill fill;
@@ -81,10 +91,12 @@ struct work {
         bool open;                  // WORK_GATE: holds the stream until it is
         struct value_wait value;
         struct user_objects *held;  // WORK_HOLD
+        struct graph *child;        // WORK_CHILD
+        uint64_t event;             // WORK_RECORD, WORK_AWAIT: its handle, which the client may destroy first
     };
 };
 
-// What was captured, in an order in which it may run.
+// What a graph does.
 struct nodes {
     struct work *head, **tail;
     unsigned count;

@@ -2,10 +2,9 @@
 
 #define LIBCUDA
 #include "surfaces/calls.h"
+#include "surfaces/cubes.h"
 
 // -- copies ----------------------------------------------------------------------------------------------------------
-
-enum memory_type { HOST = 1, DEVICE, ARRAY, UNIFIED };  // CUmemorytype
 
 struct side_2d {  // one half of CUDA_MEMCPY2D
     size_t x_bytes, y;
@@ -17,18 +16,6 @@ struct side_2d {  // one half of CUDA_MEMCPY2D
 struct copy_2d {  // CUDA_MEMCPY2D
     struct side_2d from, to;
     size_t width, height;
-};
-
-struct side_3d {  // one half of CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER; the context follows from the address
-    size_t x_bytes, y, z, level;
-    int type;
-    uint64_t host, device, array, context;
-    size_t pitch, height;
-};
-
-struct cube {  // CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER
-    struct side_3d from, to;
-    size_t width, height, depth;
 };
 
 static bool is_known(int type) { return type >= HOST && type <= UNIFIED; }
@@ -49,7 +36,7 @@ static enum status find_plane(const struct side_3d *side, struct extent bytes, s
     return pitch < bytes.width ? INVALID_VALUE : OK;
 }
 
-static enum status copy_cube(const struct cube *copy, struct stream *stream, bool asynchronous) {
+enum status cube_copy(const struct cube *copy, struct stream *stream, bool asynchronous) {
     enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };
     const struct side_3d *from = &copy->from, *to = &copy->to;
     if (!is_known(from->type) || !is_known(to->type) || !base_of(from) || !base_of(to)) return INVALID_VALUE;
@@ -73,7 +60,7 @@ static int copy_planes(const struct cube *copy, void *handle, bool asynchronous,
     CALL(function);
     NEED_STREAM(stream, handle);
     NEED(copy, INVALID_VALUE);
-    ANSWER(copy_cube(copy, stream, asynchronous));
+    ANSWER(cube_copy(copy, stream, asynchronous));
 }
 
 static struct side_3d side_of(const struct side_2d *side) {

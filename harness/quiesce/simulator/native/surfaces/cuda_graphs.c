@@ -4,11 +4,60 @@
 #include <string.h>
 
 #include "surfaces/calls.h"
+#include "surfaces/cubes.h"
 
 #define API(name) cu##name
 #define NAME(name) "cu" #name
 #define IS_HIP false
 #include "surfaces/graph_calls.inc"
+
+#define COPY_NODE struct cube
+static enum status put_copy(struct stream *stream, const struct cube *copy) { return cube_copy(copy, stream, true); }
+
+static struct side_3d side_at(uint64_t address, uint64_t pitch, uint64_t height) {
+    bool is_on_device = memory_find(address).thing == THING_DEVICE;
+    return (struct side_3d){.type = is_on_device ? DEVICE : HOST,
+                            .host = is_on_device ? 0 : address,
+                            .device = is_on_device ? address : 0,
+                            .pitch = pitch,
+                            .height = height};
+}
+
+static struct cube copy_node_of(const struct copy *copy) {
+    return (struct cube){side_at(copy->from, copy->from_pitch, copy->height),
+                         side_at(copy->to, copy->to_pitch, copy->height), copy->width, copy->height, 1};
+}
+#include "surfaces/graph_node_calls.inc"
+
+// The form of CUDA 12 has two handles more: a kernel in place of its function, and a context.
+struct kernel_node_v2 {
+    struct kernel_node node;
+    void *kernel, *context;
+};
+
+static int build_kernel(struct target target, const struct kernel_node_v2 *wanted, const char *function) {
+    CALL(function);
+    NEED(wanted, INVALID_VALUE);
+    struct kernel_node node = wanted->node;
+    if (!node.function) node.function = wanted->kernel;  // both are the same here
+    ANSWER(build(target, NODE_KERNEL, &node));
+}
+
+EXPORT int cuGraphAddKernelNode_v2(void **node, void *graph, void *const *before, size_t count,
+                                   const struct kernel_node_v2 *wanted) {
+    return build_kernel((struct target){graph, before, count, node, NULL, NULL}, wanted, "cuGraphAddKernelNode_v2");
+}
+EXPORT int cuGraphKernelNodeSetParams_v2(const void *node, const struct kernel_node_v2 *wanted) {
+    return build_kernel((struct target){.node = node}, wanted, "cuGraphKernelNodeSetParams_v2");
+}
+EXPORT int cuGraphExecKernelNodeSetParams_v2(void *executable, const void *node, const struct kernel_node_v2 *wanted) {
+    return build_kernel((struct target){.node = node, .executable = executable}, wanted,
+                        "cuGraphExecKernelNodeSetParams_v2");
+}
+EXPORT int cuGraphKernelNodeGetParams_v2(const void *node, struct kernel_node_v2 *found) {
+    if (found) found->kernel = found->context = NULL;
+    return cuGraphKernelNodeGetParams(node, found ? &found->node : NULL);
+}
 
 // -- graphs ----------------------------------------------------------------------------------------------------------
 
@@ -40,19 +89,6 @@ EXPORT int cuGraphExecUpdate_v2(void *executable, void *graph, struct update_res
     status = graph_update((uint64_t)executable, (uint64_t)graph, &found);
     *result = (struct update_result){found, NULL, NULL};
     ANSWER(status);
-}
-
-EXPORT int cuGraphNodeGetDependentNodes(void *node, void **nodes, size_t *count) {
-    return get_neighbours(node, true, nodes, NULL, count, "cuGraphNodeGetDependentNodes");
-}
-EXPORT int cuGraphNodeGetDependentNodes_v2(void *node, void **nodes, uint64_t *data, size_t *count) {
-    return get_neighbours(node, true, nodes, data, count, "cuGraphNodeGetDependentNodes_v2");
-}
-EXPORT int cuGraphNodeGetDependencies(void *node, void **nodes, size_t *count) {
-    return get_neighbours(node, false, nodes, NULL, count, "cuGraphNodeGetDependencies");
-}
-EXPORT int cuGraphNodeGetDependencies_v2(void *node, void **nodes, uint64_t *data, size_t *count) {
-    return get_neighbours(node, false, nodes, data, count, "cuGraphNodeGetDependencies_v2");
 }
 
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {

@@ -17,6 +17,9 @@
 #include "surfaces/pool_calls.inc"
 #include "surfaces/array_calls.inc"
 #include "surfaces/kernel_calls.inc"
+#include "surfaces/graph_copy_calls.inc"
+#include "surfaces/graph_node_calls.inc"
+#include "surfaces/graph_runtime_copies.inc"
 #define DEVICE_POINTER void *
 #include "surfaces/ipc_calls.inc"
 
@@ -156,18 +159,6 @@ EXPORT int cudaMemAdvise_v2(const void *address, size_t size_bytes, int advice, 
     }
 CAPTURE_INFO(, common)
 CAPTURE_INFO(_ptsz, own)
-
-// Until CUDA 12 there is no place for the edges' data.
-#define NEIGHBOURS(name, after)                                                                                        \
-    EXPORT int name(void *node, void **nodes, void *third, void *fourth) {                                             \
-        bool is_short = settings.version < 13;                                                                         \
-        return get_neighbours(node, after, nodes, is_short ? NULL : third, is_short ? third : fourth, #name);          \
-    }                                                                                                                  \
-    EXPORT int name##_v2(void *node, void **nodes, uint64_t *data, size_t *count) {                                    \
-        return get_neighbours(node, after, nodes, data, count, #name "_v2");                                           \
-    }
-NEIGHBOURS(cudaGraphNodeGetDependentNodes, true)
-NEIGHBOURS(cudaGraphNodeGetDependencies, false)
 
 // Until CUDA 11 three other arguments follow, which stay as they are: nothing is written to the log of a success.
 EXPORT int cudaGraphInstantiate(void **executable, void *graph, uint64_t flags) {

@@ -15,6 +15,9 @@
 #include "surfaces/pool_calls.inc"
 #include "surfaces/array_calls.inc"
 #include "surfaces/kernel_calls.inc"
+#include "surfaces/graph_copy_calls.inc"
+#include "surfaces/graph_node_calls.inc"
+#include "surfaces/graph_runtime_copies.inc"
 #define DEVICE_POINTER void *
 #include "surfaces/ipc_calls.inc"
 
