@@ -375,6 +375,38 @@ def test_what_is_no_node_of_graphs_here_is_refused_by_name(client: Any) -> None:
     assert [record.function.endswith("GraphAddNode") for record in client.seen(Seen.NOT_SIMULATED)] == [True]
 
 
+@pytest.mark.parametrize("flavour", ["cuda:12", "cuda:13"])
+def test_every_kind_of_node_is_added_and_described_by_one_function(flavour: str, start: Any) -> None:
+    client = start(flavour)
+    address, graph, wanted, told = client.make("Malloc", BYTES), Graph(client), Other(type=FILL), Other()
+    ctypes.memmove(ctypes.byref(wanted, 16), ctypes.byref(fill_of(client, address, 5)), ctypes.sizeof(Memset))
+    data = [None] if flavour == "cuda:13" else []
+    node = client.make("GraphAddNode", graph.handle, None, *data, ctypes.c_size_t(), ctypes.byref(wanted))
+    client.ok("GraphNodeGetParams", node, ctypes.byref(told))
+    assert (told.type, bytes(told)[16 : 16 + ctypes.sizeof(Memset)]) == (FILL, bytes(wanted)[16:56])
+    launch(client, graph.instantiate())
+    assert bytes_at(address) == b"\5"
+    ctypes.memmove(ctypes.byref(wanted, 16), ctypes.byref(fill_of(client, address, 6)), ctypes.sizeof(Memset))
+    client.ok("GraphNodeSetParams", node, ctypes.byref(wanted))
+    launch(client, graph.instantiate())
+    assert bytes_at(address) == b"\6"
+
+
+def test_tools_know_graphs_and_nodes_by_numbers(start: Any) -> None:
+    client = start("cuda:13")
+    graph, other = Graph(client), Graph(client)
+    nodes = [graph.add("EmptyNode", []), graph.add("EmptyNode", []), other.add("EmptyNode", [])]
+    numbers = []
+    for node in nodes:
+        number = ctypes.c_uint64()
+        client.ok("GraphNodeGetToolsId", node, ctypes.byref(number))
+        numbers.append(number.value)
+        found = ctypes.c_void_p()
+        client.ok("GraphNodeGetContainingGraph", node, ctypes.byref(found))
+        assert found.value == (other if node == nodes[2] else graph).handle
+    assert len(set(numbers)) == 3
+
+
 def test_a_graph_is_drawn(client: Any, tmp_path: Any) -> None:
     address, graph, path = client.make("Malloc", BYTES), Graph(client), tmp_path / "graph.dot"
     first = graph.fill(address, 1)

@@ -142,6 +142,13 @@ static enum status destroy(enum thing thing, uint64_t handle) {
     return OK;
 }
 
+enum status graph_identifier(uint64_t handle, enum thing thing, unsigned *identifier) {
+    const struct graph *graph = handle_find(thing, handle);
+    if (!graph) return INVALID_VALUE;
+    *identifier = (unsigned)graph->identifier;
+    return OK;
+}
+
 enum status graph_flags(uint64_t executable, unsigned long long *flags) {
     const struct graph *graph = handle_find(THING_GRAPH_EXEC, executable);
     if (!graph) return INVALID_VALUE;

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ledger/ledger.h"
 #include "machine/status.h"
 #include "order/graph_object.h"
 
@@ -39,6 +40,7 @@ enum status graph_clone(uint64_t graph, uint64_t *clone);
 // differs (cudaGraphExecUpdateResult); where anything does, GRAPH_UPDATE_FAILURE is answered and nothing changes.
 enum status graph_update(uint64_t executable, uint64_t graph, int *result);
 
+enum status graph_identifier(uint64_t graph, enum thing thing, unsigned *identifier);
 enum status graph_flags(uint64_t executable, unsigned long long *flags);
 enum status graph_destroy(uint64_t graph);
 enum status graph_destroy_executable(uint64_t executable);

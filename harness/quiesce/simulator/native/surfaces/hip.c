@@ -199,6 +199,12 @@ EXPORT int hipStreamGetCaptureInfo(void *handle, int *state, unsigned long long 
     return hipStreamGetCaptureInfo_v2(handle, state, identifier, NULL, NULL, NULL);
 }
 
+EXPORT int hipGraphUpload(void *executable, void *handle) {
+    CALL("hipGraphUpload");
+    (void)executable;  // nothing has to be brought to the device
+    ANSWER(common_find(handle) ? OK : INVALID_HANDLE);
+}
+
 EXPORT int hipGraphInstantiate(void **executable, void *graph, void **node, char *log, size_t log_bytes) {
     CALL("hipGraphInstantiate");
     if (node) *node = NULL;
