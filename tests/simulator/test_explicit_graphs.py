@@ -485,6 +485,19 @@ def test_memory_of_a_graph_is_used_between_its_nodes(client: Any, fault: str) ->
     assert client.machine.ledger.counted(Thing.DEVICE) == (0, 0)
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_branches_race_in_memory_of_their_graph(client: Any, ordered: bool) -> None:
+    graph = Graph(client)
+    allocated, address = graph.allocate()
+    first = graph.fill(address, 1, allocated)
+    second = graph.fill(address, 1, first if ordered else allocated)
+    graph.add("MemFreeNode", [first, second], address)
+    executable = graph.instantiate()
+    for _ in range(2):
+        client.ok("GraphLaunch", executable, 0)
+    assert set(rules(client)) == (set() if ordered else {"conflicting_uses_are_ordered"})
+
+
 def test_a_graph_with_memory_keeps_its_nodes(client: Any) -> None:
     graph = Graph(client)
     node, address = graph.allocate()

@@ -32,10 +32,26 @@ static enum status launch_event(const struct work *node, struct stream *stream, 
     return node->kind == WORK_RECORD ? event_record_on(event, stream, branch) : event_wait_on(event, stream, branch);
 }
 
+// Memory that a graph frees itself is the ledger's for as long as a launch has it.
+static void see_memory(const struct work *node, const struct branch *branch) {
+    struct graph_memory *memory = node->memory;
+    memory->is_open = node->kind == WORK_ALLOCATE;
+    if (!memory->freed_inside) return;
+    ledger_see((struct observation){.seen = memory->is_open ? SEEN_ALLOCATED : SEEN_FREED,
+                                    .thing = THING_DEVICE,
+                                    .device = (uint16_t)memory->device,
+                                    .stack = node->stack,
+                                    .function = node->function,
+                                    .flags = FLAG_ORDERED | (branch->is_of_graph ? FLAG_OF_GRAPH : 0),
+                                    .stream = branch->serial,
+                                    .address = memory->address,
+                                    .size_bytes = memory->size_bytes});
+}
+
 static enum status enqueue(const struct work *node, struct stream *stream, const struct branch *branch) {
     struct work work = *node;
     if (work.kind == WORK_LAUNCH) work.launch.number = ledger->ring_count;
-    if (work.kind == WORK_ALLOCATE || work.kind == WORK_END) work.memory->is_open = work.kind == WORK_ALLOCATE;
+    if ((work.kind == WORK_ALLOCATE || work.kind == WORK_END) && !stream->capture) see_memory(node, branch);
     if (work.kind == WORK_END && !work.memory->freed_inside && !stream->capture) {
         work.kind = WORK_FREE;
         enum status status = graph_memory_begin_free(node->memory, branch->serial, &work.freed);
