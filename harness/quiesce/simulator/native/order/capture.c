@@ -16,7 +16,7 @@ struct capture {
     enum capture_mode mode;
     pthread_t thread;
     bool active, invalid;
-    struct stream *members[MEMBERS_MAX];
+    struct stream *members[MEMBERS_MAX];  // NULL: in its place are nodes that a client named (capture_depend)
     unsigned count;
     struct progress before[MEMBERS_MAX];  // what each member captures next
     struct graph *graph;                  // NULL: it ended
@@ -75,7 +75,8 @@ static struct graph *close_capture(struct capture *capture) {
     struct capture **place = &active;
     while (*place != capture) place = &(*place)->next;
     *place = capture->next;
-    for (unsigned i = 0; i < capture->count; i++) capture->members[i]->capture = NULL;
+    for (unsigned i = 0; i < capture->count; i++)
+        if (capture->members[i]) capture->members[i]->capture = NULL;
     capture->active = false;
     free(capture->dependencies);
     capture->dependencies = NULL;
@@ -193,6 +194,38 @@ enum status capture_dependencies(const struct stream *stream, const void ***node
     return OK;
 }
 
+// The place of a node that a client names: one that no stream's next node depends on, or a new one.
+static unsigned place_of_node(struct capture *capture, uint32_t number) {
+    uint64_t used = 0;
+    for (unsigned i = 0; i < capture->count; i++) {
+        used |= capture->before[i].frontier;
+        for (unsigned j = 0; j < capture->count; j++)
+            if (capture->before[i].frontier >> j & 1 && capture->before[i].known[j] == number) return j;
+    }
+    unsigned place = 0;
+    while (place < capture->count && (capture->members[place] || used >> place & 1)) place++;
+    if (place == capture->count && place < MEMBERS_MAX) capture->members[capture->count++] = NULL;
+    return place;
+}
+
+enum status capture_depend(struct stream *stream, void *const *nodes, uint64_t count, bool alone) {
+    struct capture *capture = stream->capture;
+    if (!capture) return ILLEGAL_STATE;
+    if (capture->invalid) return CAPTURE_INVALIDATED;
+    for (uint64_t i = 0; i < count; i++)
+        if (!graph_has(capture->graph, nodes[i])) return INVALID_VALUE;
+    struct progress *own = &capture->before[member_of(capture, stream)];
+    if (alone) own->frontier = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t number = ((const struct work *)nodes[i])->number;
+        unsigned place = place_of_node(capture, number);
+        if (place == MEMBERS_MAX) return refuse(capture, NOT_SUPPORTED);
+        own->known[place] = number;
+        own->frontier |= 1ull << place;
+    }
+    return OK;
+}
+
 // What is new to the stream comes in as the event has it; what both know equally well depends if either says so.
 static void learn(struct progress *own, const struct progress *other) {
     for (unsigned j = 0; j < MEMBERS_MAX; j++) {
@@ -229,8 +262,10 @@ enum status capture_wait(struct stream *stream, const struct event *event) {
 // -- what is forbidden -----------------------------------------------------------------------------------------------
 
 static bool has_member_on(const struct capture *capture, unsigned device, bool blocking_only) {
-    for (unsigned i = 0; i < capture->count; i++)
-        if (capture->members[i]->device == device && !(blocking_only && capture->members[i]->nonblocking)) return true;
+    for (unsigned i = 0; i < capture->count; i++) {
+        const struct stream *member = capture->members[i];
+        if (member && member->device == device && !(blocking_only && member->nonblocking)) return true;
+    }
     return false;
 }
 

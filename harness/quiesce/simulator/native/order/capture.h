@@ -42,6 +42,9 @@ enum capture_state capture_state(const struct stream *stream, uint64_t *identifi
 enum status capture_graph(const struct stream *stream, uint64_t *graph);
 enum status capture_dependencies(const struct stream *stream, const void ***nodes, uint64_t *count);
 
+// Makes nodes of the capture's graph what the stream's next node depends on: beside what it depends on, or alone.
+enum status capture_depend(struct stream *stream, void *const *nodes, uint64_t count, bool alone);
+
 enum capture_mode capture_exchange_mode(enum capture_mode mode);  // this thread's; returns the one before
 
 // A stream for a graph's own functions: what is put on it becomes nodes of that graph. The latest one is the only one.

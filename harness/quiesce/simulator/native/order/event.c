@@ -162,6 +162,18 @@ enum status event_wait_on(struct event *event, struct stream *stream, const stru
     return status;
 }
 
+static enum status put(const struct event *event, struct stream *stream, enum work_kind kind) {
+    return stream_enqueue(stream, &(struct work){.kind = kind, .event = HIDDEN(event->hidden_handle)});
+}
+
+enum status event_record_external(struct event *event, struct stream *stream) {
+    return stream->capture ? put(event, stream, WORK_RECORD) : event_record(event, stream);
+}
+
+enum status event_wait_external(struct event *event, struct stream *stream) {
+    return stream->capture ? put(event, stream, WORK_AWAIT) : event_wait(event, stream);
+}
+
 enum status event_query(struct event *event) {
     look_for_exporter(event);
     enum status status = capture_forbid_event(event);

@@ -27,6 +27,11 @@ enum status event_wait_on(struct event *event, struct stream *stream, const stru
 // Later work of the stream waits. An event that was never recorded holds nothing: the call "acts as if the record has
 // already completed, and so is a functional no-op" (cuStreamWaitEvent).
 enum status event_wait(struct event *event, struct stream *stream);
+
+// The same of an event that is external to a capture on the stream: a node of the graph does it whenever that runs.
+enum status event_record_external(struct event *event, struct stream *stream);
+enum status event_wait_external(struct event *event, struct stream *stream);
+
 enum status event_query(struct event *event);
 enum status event_synchronize(struct event *event);
 

@@ -73,6 +73,12 @@ void graph_append(struct graph *graph, struct work *work) {
     graph->nodes.count++;
 }
 
+bool graph_has(const struct graph *graph, const void *node) {
+    const struct work *work = graph->nodes.head;
+    while (work && work != node) work = work->next;
+    return work;
+}
+
 struct work *graph_node(const struct graph *graph, uint32_t number) {
     struct work *work = graph->nodes.head;
     while (work && work->number != number) work = work->next;

@@ -15,6 +15,7 @@ struct user_objects;
 // the capture sequence is in progress. This API does not transfer ownership"). At the end it is the client's, or gone.
 struct graph *graph_begin(void);
 void graph_append(struct graph *graph, struct work *work);  // gives it its number
+bool graph_has(const struct graph *graph, const void *node);
 struct work *graph_node(const struct graph *graph, uint32_t number);  // NULL: there is none
 enum status graph_hold(struct graph *graph, const struct user_objects *held);
 enum status graph_show(struct graph *graph, uint64_t *handle);

@@ -4,18 +4,12 @@
 #include "order/graph.h"
 #include "order/pieces.h"
 
-static bool has(const struct graph *graph, const void *node) {
-    for (const struct work *work = graph->nodes.head; work; work = work->next)
-        if (work == node) return true;
-    return false;
-}
-
 bool node_find(const void *handle, struct work **node, struct graph **found) {
     enum thing thing;
     for (uint64_t each = 0; (each = handle_next(each, &thing));) {
         if (thing != THING_GRAPH) continue;
         struct graph *graph = handle_find(THING_GRAPH, each);
-        if (!has(graph, handle)) continue;
+        if (!graph_has(graph, handle)) continue;
         *found = graph;
         *node = (struct work *)handle;
         return true;
@@ -123,7 +117,7 @@ enum status graph_node_type(const void *handle, int *type) {
 // -- changes ---------------------------------------------------------------------------------------------------------
 
 static bool find_edge(const struct graph *graph, const void *from, const void *to, struct edge *edge) {
-    if (!has(graph, from) || !has(graph, to) || from == to) return false;
+    if (!graph_has(graph, from) || !graph_has(graph, to) || from == to) return false;
     *edge = (struct edge){((const struct work *)from)->number, ((const struct work *)to)->number};
     return true;
 }

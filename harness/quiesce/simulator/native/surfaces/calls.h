@@ -111,6 +111,15 @@ static inline int leave_driver(enum status answer) {
 
 #define PINNED_IN_A_CAPTURE "in a capture take a pool of device memory, or allocate pinned memory before"
 
+// No edge of a graph has data (cudaGraphEdgeData).
+#define PLAIN_EDGES_ONLY "let a node wait for the whole of another one: edges with data are not simulated"
+
+static inline bool is_plain(const uint64_t *data, size_t count) {
+    for (size_t i = 0; data && i < count; i++)
+        if (data[i]) return false;
+    return true;
+}
+
 #define FIRST_VALUE_IS_UNKNOWN                                                                                    \
     "the variable's first value is an address, or stands in an image that can't be read: write to the variable, " \
     "or, if nvcc compressed the image, install libzstd.so.1, which unpacks it"

@@ -132,9 +132,7 @@ EXPORT int cuEventRecordWithFlags(void *event_handle, void *handle, unsigned fla
     NEED(flags <= EXTERNAL, INVALID_VALUE);
     struct event *event = event_find((uint64_t)event_handle);
     NEED(event, INVALID_HANDLE);
-    if (flags && stream->capture)
-        ANSWER(unsimulated("cuEventRecordWithFlags in a capture", "record the event after the graph's launch"));
-    ANSWER(event_record(event, stream));
+    ANSWER(flags ? event_record_external(event, stream) : event_record(event, stream));
 }
 
 // The forms of CUDA 3, which took the same arguments: a client that looks functions up by their names finds these.

@@ -51,8 +51,9 @@ EXPORT int cuStreamWaitEvent(void *handle, void *event_handle, unsigned flags) {
     CALL("cuStreamWaitEvent");
     NEED_STREAM(stream, handle);
     struct event *event = event_find((uint64_t)event_handle);
-    NEED(flags <= 1, INVALID_VALUE);
-    ANSWER(event ? event_wait(event, stream) : INVALID_HANDLE);
+    NEED(flags <= 1, INVALID_VALUE);  // 1: external, as below
+    NEED(event, INVALID_HANDLE);
+    ANSWER(flags ? event_wait_external(event, stream) : event_wait(event, stream));
 }
 
 EXPORT int cuStreamGetFlags(void *handle, unsigned *flags) {
@@ -185,6 +186,14 @@ EXPORT int cuStreamGetCaptureInfo_v3(void *handle, int *state, unsigned long lon
                                      const void ***dependencies, const void **edges, size_t *count) {
     return driver_capture_info(handle, state, identifier, graph, dependencies, edges, count,
                                "cuStreamGetCaptureInfo_v3");
+}
+
+EXPORT int cuStreamUpdateCaptureDependencies(void *handle, void *const *nodes, size_t count, unsigned flags) {
+    return driver_depend(handle, nodes, NULL, count, flags, "cuStreamUpdateCaptureDependencies");
+}
+EXPORT int cuStreamUpdateCaptureDependencies_v2(void *handle, void *const *nodes, const uint64_t *data, size_t count,
+                                                unsigned flags) {
+    return driver_depend(handle, nodes, data, count, flags, "cuStreamUpdateCaptureDependencies_v2");
 }
 
 EXPORT int cuGraphLaunch(void *executable, void *handle) {

@@ -160,6 +160,20 @@ EXPORT int cudaMemAdvise_v2(const void *address, size_t size_bytes, int advice, 
 CAPTURE_INFO(, common)
 CAPTURE_INFO(_ptsz, own)
 
+#define DEPEND(suffix, own)                                                                                            \
+    EXPORT int cudaStreamUpdateCaptureDependencies_v2##suffix(void *handle, void *const *nodes, const uint64_t *data,  \
+                                                              size_t count, unsigned flags) {                          \
+        return own##_depend(handle, nodes, data, count, flags, "cudaStreamUpdateCaptureDependencies_v2" #suffix);      \
+    }                                                                                                                  \
+    EXPORT int cudaStreamUpdateCaptureDependencies##suffix(void *handle, void *const *nodes, void *third,              \
+                                                           size_t fourth, unsigned fifth) {                            \
+        const char *called = "cudaStreamUpdateCaptureDependencies" #suffix;                                            \
+        return HAS_EDGE_DATA ? own##_depend(handle, nodes, third, fourth, fifth, called)                               \
+                             : own##_depend(handle, nodes, NULL, (size_t)third, (unsigned)fourth, called);             \
+    }
+DEPEND(, common)
+DEPEND(_ptsz, own)
+
 // Until CUDA 11 three other arguments follow, which stay as they are: nothing is written to the log of a success.
 EXPORT int cudaGraphInstantiate(void **executable, void *graph, uint64_t flags) {
     CALL("cudaGraphInstantiate");

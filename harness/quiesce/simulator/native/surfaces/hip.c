@@ -199,6 +199,10 @@ EXPORT int hipStreamGetCaptureInfo(void *handle, int *state, unsigned long long 
     return hipStreamGetCaptureInfo_v2(handle, state, identifier, NULL, NULL, NULL);
 }
 
+EXPORT int hipStreamUpdateCaptureDependencies(void *handle, void *const *nodes, size_t count, unsigned flags) {
+    return common_depend(handle, nodes, NULL, count, flags, "hipStreamUpdateCaptureDependencies");
+}
+
 EXPORT int hipGraphUpload(void *executable, void *handle) {
     CALL("hipGraphUpload");
     (void)executable;  // nothing has to be brought to the device

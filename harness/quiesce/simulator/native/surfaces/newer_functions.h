@@ -70,6 +70,8 @@
 #define cuStreamGetDevice_ptsz simulated_cuStreamGetDevice_ptsz
 #define cuStreamGetId simulated_cuStreamGetId
 #define cuStreamGetId_ptsz simulated_cuStreamGetId_ptsz
+#define cuStreamUpdateCaptureDependencies_v2 simulated_cuStreamUpdateCaptureDependencies_v2
+#define cuStreamUpdateCaptureDependencies_v2_ptsz simulated_cuStreamUpdateCaptureDependencies_v2_ptsz
 
 // Of HIP, newer than ROCm 5.7.
 #define hipEventRecordWithFlags simulated_hipEventRecordWithFlags
