@@ -582,6 +582,44 @@ def test_a_graph_with_memory_keeps_its_nodes(client: Any) -> None:
 
 
 @pytest.mark.parametrize("freed", [False, True])
+def test_what_the_last_launch_allocated_outlives_its_graph(client: Any, freed: bool) -> None:
+    """A flag frees what the launch before left; nothing frees what the last one left, NVIDIA/warp#1429."""
+    free_on_launch, graph = ctypes.c_uint64(1), Graph(client)
+    _, address = graph.allocate()
+    executable = client.make("GraphInstantiateWithFlags", graph.handle, free_on_launch)
+    for _ in range(3):
+        client.ok("GraphLaunch", executable, 0)
+    client.ok("DeviceSynchronize")
+    client.ok("GraphExecDestroy", executable)
+    client.ok("GraphDestroy", graph.handle)
+    if freed:
+        client.ok("Free", address)
+    left = [thing.function for thing in client.machine.ledger.live() if thing.thing is Thing.DEVICE]
+    assert [function.endswith("GraphAddMemAllocNode") for function in left] == [True] * (not freed)
+
+
+@pytest.mark.parametrize("kept", ["nothing", "the graph", "the executable graph"])
+def test_an_object_lives_as_long_as_what_retains_it(client: Any, kept: str) -> None:
+    """What leaks is the graph: the objects are its own."""
+    ended: list[int] = []
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(ended.append)
+    graph = Graph(client)
+    graph.add("EmptyNode", [])
+    made = client.make("UserObjectCreate", 7, function, 1, 1)
+    client.ok("GraphRetainUserObject", graph.handle, made, 1, 1)
+    executable = graph.instantiate()
+    client.ok("GraphLaunch", executable, 0)
+    client.ok("DeviceSynchronize")
+    if kept != "the graph":
+        client.ok("GraphDestroy", graph.handle)
+    if kept != "the executable graph":
+        client.ok("GraphExecDestroy", executable)
+    assert ended == [7] * (kept == "nothing")
+    left = {thing.thing for thing in client.machine.ledger.live()} & {Thing.GRAPH, Thing.GRAPH_EXEC, Thing.USER_OBJECT}
+    assert left == {"nothing": set(), "the graph": {Thing.GRAPH}, "the executable graph": {Thing.GRAPH_EXEC}}[kept]
+
+
+@pytest.mark.parametrize("freed", [False, True])
 def test_a_node_that_outlives_its_buffer_is_found_at_the_launch(client: Any, freed: bool) -> None:
     address, graph = client.make("Malloc", BYTES), Graph(client)
     graph.fill(address, 1)
