@@ -151,6 +151,8 @@ class Sentences:
 def _of_order(record: Record) -> str:
     captured = ", within a graph" if record.flags & Flag.CAPTURED else ""
     match record.seen:
+        case _ if record.thing is Thing.GRAPH_EXEC and record.flags & Flag.OF_GRAPH:
+            return ""
         case Seen.RECORDED:
             return f"event {record.object} is recorded on {stream_in_words(record)}{captured}"
         case Seen.STREAM_WAITED:
@@ -182,7 +184,7 @@ def _of_order(record: Record) -> str:
 def stream_in_words(record: Record) -> str:
     """Return ``stream 3``, or ``the default stream``; the device is named where it is not the first."""
     if record.flags & Flag.OF_GRAPH:
-        return f"branch {record.stream} of a graph"
+        return "a branch of a graph"
     if record.stream:
         return f"stream {record.stream}"
     return f"the default stream of device {record.device}" if record.device else "the default stream"

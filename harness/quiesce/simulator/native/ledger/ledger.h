@@ -144,7 +144,8 @@ enum {
     FLAG_OF_NULL = 128,    // an access at an index of a null pointer
     FLAG_PARTLY = 256,     // an access to bytes of which only some were never written
     FLAG_STRICT = 512,     // a mistake for those alone who ask to be told of all
-    FLAG_OF_GRAPH = 1024,  // within a launch of a graph: `stream` is a branch of it, `object` a mark between two
+    FLAG_OF_GRAPH = 1024,  // within a launch of a graph with branches: `stream` is one; an event with the thing of an
+                           // executable graph is a mark between two
 };
 
 // Files of a process for which there was no room on the disk.

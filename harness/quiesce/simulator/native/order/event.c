@@ -97,18 +97,17 @@ static void look_for_exporter(const struct event *event) {
 
 static void see(enum seen seen, const struct event *event, const struct branch *branch) {
     bool dead = seen != SEEN_RECORDED && event->stream && !event->stream->alive;
-    bool is_of_graph = branch && branch->is_of_graph;
     ledger_see((struct observation){.seen = (uint8_t)seen,
                                     .device = (uint16_t)(branch ? branch->device : event->device),
                                     .object = event->serial,
                                     .stream = branch ? branch->serial : 0,
                                     .flags = (uint16_t)((dead ? FLAG_STREAM_DEAD : 0) |
                                                         (event->capture ? FLAG_CAPTURED : 0) |
-                                                        (is_of_graph ? FLAG_OF_GRAPH : 0))});
+                                                        (branch && branch->node ? FLAG_OF_GRAPH : 0))});
 }
 
 static struct branch branch_of(const struct stream *stream) {
-    return (struct branch){stream->device, stream->serial, false, NULL};
+    return (struct branch){stream->device, stream->serial, NULL};
 }
 
 enum status event_record(struct event *event, struct stream *stream) {

@@ -14,6 +14,7 @@
 
 static void see(enum seen seen, const struct branch *branch, uint64_t object) {
     ledger_see((struct observation){.seen = (uint8_t)seen,
+                                    .thing = THING_GRAPH_EXEC,
                                     .device = (uint16_t)branch->device,
                                     .stream = branch->serial,
                                     .object = object,
@@ -42,7 +43,7 @@ static void see_memory(const struct work *node, const struct branch *branch) {
                                     .device = (uint16_t)memory->device,
                                     .stack = node->stack,
                                     .function = node->function,
-                                    .flags = FLAG_ORDERED | (branch->is_of_graph ? FLAG_OF_GRAPH : 0),
+                                    .flags = FLAG_ORDERED | (branch->node ? FLAG_OF_GRAPH : 0),
                                     .stream = branch->serial,
                                     .address = memory->address,
                                     .size_bytes = memory->size_bytes});
@@ -88,7 +89,7 @@ static uint64_t mark_of(const struct plan *plan, uint32_t mark) { return plan->s
 static enum status launch_step(const struct plan *plan, const struct step *step, struct stream *stream,
                                const struct branch *first) {
     struct branch branch = *first;
-    if (step->branch) branch = (struct branch){first->device, plan->serials + step->branch, true, NULL};
+    if (step->branch) branch = (struct branch){first->device, plan->serials + step->branch, NULL};
     if (step->begins && step->branch) see(SEEN_BRANCH_BEGAN, &branch, 0);
     for (uint32_t i = 0; i < step->waits_count; i++)
         see(SEEN_STREAM_WAITED, &branch, mark_of(plan, plan->waits[step->waits + i]));
@@ -112,8 +113,11 @@ static enum status launch_nodes(struct graph *graph, struct stream *stream, cons
     struct plan *plan = graph->plan;
     bool has_branches = plan->branches > 1 && !stream->capture;
     enum status status = has_branches ? launch_branches(plan, stream, branch) : OK;
-    for (uint32_t i = 0; i < plan->count && !has_branches && !status; i++)
-        status = launch_node(plan->steps[i].node, stream, branch);
+    for (uint32_t i = 0; i < plan->count && !has_branches && !status; i++) {
+        struct branch own = *branch;
+        if (own.node) own.node = plan->steps[i].node;
+        status = launch_node(plan->steps[i].node, stream, &own);
+    }
     if (graph->held) {  // also of a launch that failed half way: some of its work may be under way
         struct work hold = {.kind = WORK_HOLD, .held = graph->held};
         enum status holds = stream->capture ? capture_hold(stream, graph->held) : stream_enqueue(stream, &hold);
@@ -159,7 +163,7 @@ enum status graph_launch(uint64_t executable, struct stream *stream) {
     if (!graph) return INVALID_VALUE;
     graph->references++;  // host functions may run without the lock: another thread may destroy it
     stream_keep(stream);
-    struct branch branch = {stream->device, stream->serial, false, NULL};
+    struct branch branch = {stream->device, stream->serial, NULL};
     enum status status = failure_meet(CALL_LAUNCH);
     if (!status) status = begin_memory(graph, stream);
     if (!status) status = begin_behind_last(graph, stream, &branch);

@@ -29,8 +29,7 @@ struct stream {
 struct branch {
     unsigned device;
     uint64_t serial;
-    bool is_of_graph;
-    const struct work *node;  // of a graph with branches: whose it is, NULL: of the call that is under way
+    const struct work *node;  // of a graph with branches: whose work it is, NULL: of the call that is under way
 };
 
 struct event {

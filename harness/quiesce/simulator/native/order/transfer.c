@@ -115,7 +115,7 @@ enum status transfer_check(const struct work *work, bool (*excepted)(uint64_t ad
 }
 
 void transfer_observe(const struct stream *stream, const struct work *work, bool read_at_once) {
-    struct branch branch = {stream->device, stream->serial, false, NULL};
+    struct branch branch = {stream->device, stream->serial, NULL};
     transfer_observe_on(&branch, work, read_at_once);
 }
 
@@ -124,7 +124,7 @@ void transfer_observe_on(const struct branch *branch, const struct work *work, b
                                .stack = branch->node ? branch->node->stack : stack_of_call(),
                                .function = branch->node ? branch->node->function : 0,
                                .stream = branch->serial,
-                               .flags = branch->is_of_graph ? FLAG_OF_GRAPH : 0};
+                               .flags = branch->node ? FLAG_OF_GRAPH : 0};
     switch (work->kind) {
         case WORK_COPY:
             seen.seen = SEEN_COPIED;
