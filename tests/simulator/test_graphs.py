@@ -166,3 +166,23 @@ def test_nodes_tell_what_comes_before_and_after_them(flavour: str, start: Any) -
     client.ok("GraphGetNodes", gone, nodes, ctypes.byref(count))
     client.ok("GraphDestroy", gone)
     assert client.call("GraphNodeGetDependentNodes", nodes[0], None, None, ctypes.byref(count)) == 1
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_stream_that_joined_a_capture_may_be_destroyed_in_it(client: Any, joined: bool) -> None:
+    """NVIDIA's sample graphMemoryNodes does so."""
+    address, stream, other = client.make("Malloc", 8), client.make("StreamCreate"), client.make("StreamCreate")
+    forked, join, graph = client.make("EventCreate"), client.make("EventCreate"), ctypes.c_void_p()
+    client.ok("StreamBeginCapture", stream, 2)
+    client.ok("EventRecord", forked, stream)
+    client.ok("StreamWaitEvent", other, forked, 0)
+    client.ok("MemsetAsync", address, 5, 8, other)
+    client.ok("EventRecord", join, other)
+    if joined:
+        client.ok("StreamWaitEvent", stream, join, 0)
+    client.ok("StreamDestroy", other)
+    assert client.call("StreamEndCapture", stream, ctypes.byref(graph)) == (0 if joined else 904)
+    if joined:
+        client.ok("GraphLaunch", client.make("GraphInstantiateWithFlags", graph.value, ctypes.c_uint64(0)), stream)
+        client.ok("StreamSynchronize", stream)
+        assert ctypes.string_at(address, 1) == b"\5"

@@ -248,15 +248,17 @@ static void see_kept(struct observation observation) {
     __atomic_store_n(&ledger->kept_count, place + 1, __ATOMIC_RELEASE);
 }
 
-static struct observation behalf;  // SEEN_NOTHING: of nobody
+static uint32_t behalf_stack;
+static uint16_t behalf_function;
 
 void ledger_on_behalf(uint32_t stack, uint16_t function) {
-    behalf = (struct observation){
-        .seen = stack || function ? SEEN_NODE_RAN : SEEN_NOTHING, .stack = stack, .function = function};
+    behalf_stack = stack;
+    behalf_function = function;
 }
 
 void ledger_see_wrong(struct observation observation) {
-    if (behalf.seen) see_kept(behalf);
+    if (behalf_stack || behalf_function)
+        see_kept((struct observation){.seen = SEEN_NODE_RAN, .stack = behalf_stack, .function = behalf_function});
     see_kept(observation);
 }
 

@@ -16,7 +16,7 @@ struct capture {
     enum capture_mode mode;
     pthread_t thread;
     bool active, invalid;
-    struct stream *members[MEMBERS_MAX];  // NULL: in its place are nodes that a client named (capture_depend)
+    struct stream *members[MEMBERS_MAX];  // NULL: it is gone, or nodes that a client named are in its place
     unsigned count;
     struct progress before[MEMBERS_MAX];  // what each member captures next
     struct graph *graph;                  // NULL: it ended
@@ -106,15 +106,22 @@ enum status capture_end(struct stream *stream, uint64_t *made) {
     return status;
 }
 
-void capture_abandon(struct stream *stream) {
-    struct capture *capture = stream->capture;
-    if (!capture) return;
+static void abandon(struct capture *capture) {
     graph_drop(close_capture(capture));
     capture_drop(capture);
 }
 
+void capture_leave(struct stream *stream) {
+    struct capture *capture = stream->capture;
+    if (!capture) return;
+    if (capture->origin == stream)
+        abandon(capture);
+    else
+        capture->members[member_of(capture, stream)] = NULL;
+}
+
 void captures_close(void) {
-    while (active) capture_abandon(active->origin);
+    while (active) abandon(active);
     graphs_close();
 }
 

@@ -33,7 +33,8 @@ enum status capture_begin(struct stream *stream, enum capture_mode mode);
 
 // Ends the capture that began on the stream; *graph becomes the client's. However it ends, the streams leave it.
 enum status capture_end(struct stream *stream, uint64_t *graph);
-void capture_abandon(struct stream *stream);  // its stream is being destroyed
+// A stream is being destroyed. What it captured stays; without the one that it began on, the capture is over.
+void capture_leave(struct stream *stream);
 
 enum capture_state capture_state(const struct stream *stream, uint64_t *identifier);
 

@@ -36,7 +36,7 @@ enum status stream_create(unsigned device, bool nonblocking, int priority, struc
 }
 
 enum status stream_destroy(struct stream *stream) {
-    capture_abandon(stream);
+    capture_leave(stream);
     if (settings.flavour == FLAVOUR_HIP && stream->head) {
         ledger_see((struct observation){
             .seen = SEEN_STREAM_WAITED_FOR, .device = (uint16_t)stream->device, .stream = stream->serial});
