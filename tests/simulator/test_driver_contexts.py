@@ -101,7 +101,7 @@ cuMemsetD16Async:3 cuMemsetD2D16Async:5 cuMemsetD2D32Async:5 cuMemsetD2D8Async:5
 cuStreamAddCallback:0 cuStreamBeginCapture_v2:0 cuStreamEndCapture:0 cuStreamGetCaptureInfo:0
 cuStreamGetCaptureInfo_v2:0 cuStreamGetCaptureInfo_v3:0 cuStreamGetCtx:0 cuStreamGetCtx_v2:0 cuStreamGetDevice:0
 cuStreamGetFlags:0 cuStreamGetId:0 cuStreamGetPriority:0 cuStreamIsCapturing:0 cuStreamQuery:0 cuStreamSynchronize:0
-cuStreamUpdateCaptureDependencies:0 cuStreamUpdateCaptureDependencies_v2:0
+cuStreamBeginCaptureToGraph:0 cuStreamUpdateCaptureDependencies:0 cuStreamUpdateCaptureDependencies_v2:0
 cuStreamWaitEvent:0 cuStreamWaitValue32_v2:0 cuStreamWaitValue64_v2:0 cuStreamWriteValue32:0 cuStreamWriteValue32_v2:0
 cuStreamWriteValue64:0 cuStreamWriteValue64_v2:0
 """

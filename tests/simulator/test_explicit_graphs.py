@@ -399,6 +399,26 @@ def test_a_capture_goes_on_behind_a_node_that_was_added(client: Any, alone: bool
     assert rules(client) == []
 
 
+def test_a_stream_captures_into_a_graph_that_is_there(client: Any) -> None:
+    address, stream, made = client.make("Malloc", BYTES), client.make("StreamCreate"), ctypes.c_void_p()
+    graph, other = Graph(client), Graph(client)
+    first = graph.fill(address, 1)
+    before = (ctypes.c_void_p * 1)(first)
+    for _ in range(2):
+        client.ok("StreamBeginCaptureToGraph", stream, graph.handle, before, None, ctypes.c_size_t(1), 2)
+        client.ok("MemsetAsync", address, 2, 1, stream)
+        client.ok("StreamEndCapture", stream, ctypes.byref(made))
+        assert made.value == graph.handle
+        before[0] = newest(graph)
+    _, second, third = graph.nodes()
+    assert graph.edges() == [(first, second), (second, third)]
+    name = "StreamBeginCaptureToGraph"
+    assert client.call(name, stream, other.handle, before, None, ctypes.c_size_t(1), 2) == 1
+    launch(client, graph.instantiate(), stream)
+    assert ctypes.string_at(address, 2) == b"\2\1"
+    client.ok("GraphDestroy", graph.handle)
+
+
 def newest(graph: Graph) -> int:
     nodes, count = (ctypes.c_uint64 * 256)(), ctypes.c_size_t(256)
     graph.client.ok("GraphGetNodes", graph.handle, nodes, ctypes.byref(count))

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
 #include "machine/settings.h"
@@ -16,6 +17,7 @@ struct capture {
     enum capture_mode mode;
     pthread_t thread;
     bool active, invalid;
+    bool has_graph;  // it was there before, and stays whose it is
     struct stream *members[MEMBERS_MAX];  // NULL: it is gone, or nodes that a client named are in its place
     unsigned count;
     struct progress before[MEMBERS_MAX];  // what each member captures next
@@ -49,16 +51,12 @@ void capture_drop(struct capture *capture) {
 
 // -- beginning and end -----------------------------------------------------------------------------------------------
 
-enum status capture_begin(struct stream *stream, enum capture_mode mode) {
-    if (stream->legacy) return CAPTURE_UNSUPPORTED;
-    if (stream->capture) return ILLEGAL_STATE;
-    struct capture *capture = calloc(1, sizeof *capture);
-    if (capture) capture->graph = graph_begin();
-    if (!capture || !capture->graph) {
-        free(capture);
-        return OUT_OF_MEMORY;
-    }
+// The reference to the graph becomes the capture's.
+static enum status begin(struct stream *stream, enum capture_mode mode, struct graph *graph) {
+    struct capture *capture = graph ? calloc(1, sizeof *capture) : NULL;
+    if (!capture) return OUT_OF_MEMORY;
     capture->references = 1;
+    capture->graph = graph;
     capture->origin = stream;
     capture->mode = mode;
     capture->thread = pthread_self();
@@ -68,6 +66,36 @@ enum status capture_begin(struct stream *stream, enum capture_mode mode) {
     active = capture;
     stream->capture = capture;
     return OK;
+}
+
+static void abandon(struct capture *capture);
+
+static enum status may_begin(const struct stream *stream) {
+    return stream->legacy ? CAPTURE_UNSUPPORTED : stream->capture ? ILLEGAL_STATE : OK;
+}
+
+enum status capture_begin(struct stream *stream, enum capture_mode mode) {
+    enum status status = may_begin(stream);
+    if (status) return status;
+    struct graph *graph = graph_begin();
+    status = begin(stream, mode, graph);
+    if (status && graph) graph_drop(graph);
+    return status;
+}
+
+enum status capture_begin_into(struct stream *stream, enum capture_mode mode, uint64_t handle, void *const *nodes,
+                               uint64_t count) {
+    struct graph *graph = handle_find(THING_GRAPH, handle);
+    enum status status = graph ? may_begin(stream) : INVALID_VALUE;
+    for (uint64_t i = 0; i < count && !status; i++)
+        if (!graph_has(graph, nodes[i])) status = INVALID_VALUE;
+    if (!status) status = begin(stream, mode, graph);
+    if (status) return status;
+    graph->references++;
+    stream->capture->has_graph = true;
+    status = capture_depend(stream, nodes, count, true);
+    if (status) abandon(stream->capture);
+    return status;
 }
 
 // The streams leave it; its graph is the caller's.
@@ -100,8 +128,10 @@ enum status capture_end(struct stream *stream, uint64_t *made) {
         return CAPTURE_WRONG_THREAD;
     struct graph *graph = close_capture(capture);
     enum status status = capture->invalid ? CAPTURE_INVALIDATED : is_joined(capture) ? OK : CAPTURE_UNJOINED;
+    bool had_graph = capture->has_graph;
     capture_drop(capture);
-    if (!status) return graph_end(graph, made);
+    if (!status && !had_graph) return graph_end(graph, made);
+    if (!status) status = graph_show(graph, made);
     graph_drop(graph);
     return status;
 }

@@ -30,6 +30,9 @@ struct progress {
 struct capture;
 
 enum status capture_begin(struct stream *stream, enum capture_mode mode);
+// The same into a graph that the client has, behind nodes of it. The graph stays the client's however the capture ends.
+enum status capture_begin_into(struct stream *stream, enum capture_mode mode, uint64_t graph, void *const *nodes,
+                               uint64_t count);
 
 // Ends the capture that began on the stream; *graph becomes the client's. However it ends, the streams leave it.
 enum status capture_end(struct stream *stream, uint64_t *graph);

@@ -188,6 +188,10 @@ EXPORT int cuStreamGetCaptureInfo_v3(void *handle, int *state, unsigned long lon
                                "cuStreamGetCaptureInfo_v3");
 }
 
+EXPORT int cuStreamBeginCaptureToGraph(void *handle, void *graph, void *const *nodes, const uint64_t *data,
+                                       size_t count, int mode) {
+    return driver_begin_into(handle, graph, nodes, data, count, mode, "cuStreamBeginCaptureToGraph");
+}
 EXPORT int cuStreamUpdateCaptureDependencies(void *handle, void *const *nodes, size_t count, unsigned flags) {
     return driver_depend(handle, nodes, NULL, count, flags, "cuStreamUpdateCaptureDependencies");
 }

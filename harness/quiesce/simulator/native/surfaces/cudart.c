@@ -160,6 +160,14 @@ EXPORT int cudaMemAdvise_v2(const void *address, size_t size_bytes, int advice, 
 CAPTURE_INFO(, common)
 CAPTURE_INFO(_ptsz, own)
 
+#define BEGIN_INTO(suffix, own)                                                                                        \
+    EXPORT int cudaStreamBeginCaptureToGraph##suffix(void *handle, void *graph, void *const *nodes,                    \
+                                                     const uint64_t *data, size_t count, int mode) {                   \
+        return own##_begin_into(handle, graph, nodes, data, count, mode, "cudaStreamBeginCaptureToGraph" #suffix);     \
+    }
+BEGIN_INTO(, common)
+BEGIN_INTO(_ptsz, own)
+
 #define DEPEND(suffix, own)                                                                                            \
     EXPORT int cudaStreamUpdateCaptureDependencies_v2##suffix(void *handle, void *const *nodes, const uint64_t *data,  \
                                                               size_t count, unsigned flags) {                          \

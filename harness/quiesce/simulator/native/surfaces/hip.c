@@ -199,6 +199,11 @@ EXPORT int hipStreamGetCaptureInfo(void *handle, int *state, unsigned long long 
     return hipStreamGetCaptureInfo_v2(handle, state, identifier, NULL, NULL, NULL);
 }
 
+EXPORT int hipStreamBeginCaptureToGraph(void *handle, void *graph, void *const *nodes, const uint64_t *data,
+                                        size_t count, int mode) {
+    return common_begin_into(handle, graph, nodes, data, count, mode, "hipStreamBeginCaptureToGraph");
+}
+
 EXPORT int hipStreamUpdateCaptureDependencies(void *handle, void *const *nodes, size_t count, unsigned flags) {
     return common_depend(handle, nodes, NULL, count, flags, "hipStreamUpdateCaptureDependencies");
 }

@@ -62,6 +62,8 @@
 #define cuMulticastAddDevice simulated_cuMulticastAddDevice
 #define cuMulticastBindMem simulated_cuMulticastBindMem
 #define cuMulticastCreate simulated_cuMulticastCreate
+#define cuStreamBeginCaptureToGraph simulated_cuStreamBeginCaptureToGraph
+#define cuStreamBeginCaptureToGraph_ptsz simulated_cuStreamBeginCaptureToGraph_ptsz
 #define cuStreamGetCaptureInfo_v3 simulated_cuStreamGetCaptureInfo_v3
 #define cuStreamGetCaptureInfo_v3_ptsz simulated_cuStreamGetCaptureInfo_v3_ptsz
 #define cuStreamGetCtx_v2 simulated_cuStreamGetCtx_v2
@@ -86,4 +88,5 @@
 #define hipLinkComplete simulated_hipLinkComplete
 #define hipLinkCreate simulated_hipLinkCreate
 #define hipLinkDestroy simulated_hipLinkDestroy
+#define hipStreamBeginCaptureToGraph simulated_hipStreamBeginCaptureToGraph
 #define hipStreamGetId simulated_hipStreamGetId
