@@ -8,6 +8,7 @@
 #include "order/graph.h"
 #include "order/graph_memory.h"
 #include "order/graph_plan.h"
+#include "order/guard.h"
 #include "order/pieces.h"
 #include "order/stream.h"
 #include "order/transfer.h"
@@ -143,6 +144,8 @@ static enum status begin_memory(const struct graph *graph, const struct stream *
 static enum status begin_behind_last(const struct graph *graph, struct stream *stream, const struct branch *branch) {
     if (!graph->launched || stream->capture || graph->launched_on == stream->serial) return OK;
     see(SEEN_STREAM_WAITED, branch, graph->launched_mark);
+    uint64_t serial = graph->launched_on;
+    guard_order(stream, &(struct stream){.device = graph->launched_device, .serial = serial, .legacy = !serial});
     return stream_wait(stream, graph->launched);
 }
 
@@ -152,6 +155,7 @@ static enum status mark_end(struct graph *graph, struct stream *stream, const st
     if (!point) return OUT_OF_MEMORY;
     point_drop(graph->launched);
     graph->launched = point;
+    graph->launched_device = stream->device;
     graph->launched_on = stream->serial;
     if (!graph->launched_mark) graph->launched_mark = ledger_serials(1);
     see(SEEN_RECORDED, branch, graph->launched_mark);

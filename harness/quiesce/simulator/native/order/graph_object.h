@@ -27,5 +27,6 @@ struct graph {
     struct plan *plan;
     struct point *launched;  // behind its last launch, NULL: there is none
     uint64_t launched_mark;  // and the serial that the ledger has for it
-    uint64_t launched_on;    // the serial of the stream
+    unsigned launched_device;
+    uint64_t launched_on;  // the serial of the stream
 };
