@@ -130,7 +130,8 @@ static bool has_edges_of(const struct graph *graph, const struct graph *other) {
     for (size_t i = 0; all && i < count; i++) {  // both lists are mostly in one order
         struct edge wanted = {numbers[other->edges.all[i].from], numbers[other->edges.all[i].to]};
         size_t tried = 0;
-        for (; tried < count && memcmp(&graph->edges.all[at], &wanted, sizeof wanted) != 0; tried++) at = (at + 1) % count;
+        for (; tried < count && memcmp(&graph->edges.all[at], &wanted, sizeof wanted) != 0; tried++)
+            at = (at + 1) % count;
         all = tried < count;
         at = all ? (at + 1) % count : 0;
     }
