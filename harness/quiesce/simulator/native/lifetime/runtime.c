@@ -229,8 +229,10 @@ enum status runtime_enter(const char *function) {
     admission_calls++;
     ledger_enter(function);
     if (settings.stacks) stacks_new_call();
-    if (shared_any) shared_tick();
-    if (imported_any) imported_look();
+    if (__builtin_expect(shared_any, false)) {
+        shared_tick();
+        imported_look();
+    }
     return OK;
 }
 

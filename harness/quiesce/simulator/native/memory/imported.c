@@ -17,8 +17,6 @@
 #include "memory/refusal.h"
 #include "memory/shadow.h"
 
-bool imported_any;
-
 // One that was closed stays until something else is imported into its slot: a use of it is told as such.
 static struct import {
     struct import *next;
@@ -56,7 +54,7 @@ static struct import *in_slot(uint64_t slot_start) {
 }
 
 uint64_t imported_start(uint64_t slot_start) {
-    const struct import *import = imported_any ? in_slot(slot_start) : NULL;
+    const struct import *import = in_slot(slot_start);
     return import ? address_of(import) : slot_start;
 }
 
@@ -164,7 +162,6 @@ enum status memory_import(const struct shared_handle *handle, uint64_t *address)
         shared_close(entry);
         return status;
     }
-    imported_any = true;
     shadow_write(address_of(import), import->size_bytes);  // who exports it may have written all of it
     see(SEEN_ALLOCATED, import);
     *address = address_of(import);
@@ -226,5 +223,4 @@ void imported_close(void) {
         free(each);
     }
     imports = NULL;
-    imported_any = false;
 }

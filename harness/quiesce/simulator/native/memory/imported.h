@@ -17,7 +17,6 @@ enum status memory_end_import(uint64_t address);
 
 void imported_reset(unsigned device);  // ends what lies on a device
 
-extern bool imported_any;
 void imported_look(void);  // learns which exporters have freed what is open here
 
 // Where what was imported into a slot began: not where the slot does, where the exporter's block begins within a page.
