@@ -14,7 +14,8 @@ from tests.simulator.programs import compile_client
 from quiesce.model.findings import Finding
 from quiesce.model.rules import Kind
 from quiesce.simulator.judge import AtExit, JudgeConditions, Process, judge_process
-from quiesce.simulator.judge.sharing import NOT_CHECKED
+from quiesce.simulator.judge.sharing import NOT_CHECKED, may_signal
+from quiesce.simulator.runtime import Touch
 from quiesce.simulator.runtime.flavours import parse_flavour
 from quiesce.simulator.runtime.launch import MachineSettings, run_program
 from quiesce.simulator.runtime.ledger import Seen, Thing
@@ -396,3 +397,19 @@ def test_the_driver_opens_what_the_runtime_exports_and_a_reset_closes_it(tmp_pat
         OK(CU(END));"""
     for end in ('"IpcCloseMemHandle")(made', '"DevicePrimaryCtxReset_v2")(0'):
         assert kinds(judged(tmp_path, exporter, importer.replace("END)", f"{end})"))) == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ((0, 4, Touch.STRONG_WRITE), (0, 4, Touch.STRONG_READ), True),
+        ((0, 4, Touch.STRONG_READ), (2, 8, Touch.ATOMIC), True),
+        ((0, 4, Touch.STRONG_READ), (0, 4, Touch.STRONG_READ), False),
+        ((0, 4, Touch.ATOMIC), (4, 8, Touch.STRONG_READ), False),
+    ],
+)
+def test_kernels_of_two_processes_may_wait_for_each_other(
+    one: tuple[int, int, Touch], other: tuple[int, int, Touch], expected: bool
+) -> None:
+    assert may_signal({1: {one}, 2: {other}}) is expected
+    assert not may_signal({1: {one, other}, 2: set()}), "they are of one process"

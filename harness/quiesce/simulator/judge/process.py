@@ -156,9 +156,10 @@ def judge_process(path: Path, conditions: JudgeConditions = JudgeConditions()) -
 
 def _joined(judgement: Judgement, sharing: Sharing) -> Judgement:
     """Add what follows from the ledgers of the processes that this one shares memory with."""
+    races = sharing.races()
     return replace(
         judgement,
-        findings=(*sharing.told(judgement.findings), *sharing.races()),
+        findings=(*sharing.told(judgement.findings), *races),
         not_checked=(*judgement.not_checked, NOT_CHECKED),
         unjudged=(*judgement.unjudged, *filter(None, [sharing.unjudged])),
     )

@@ -9,9 +9,10 @@ not know. The runtime numbers all calls of processes that share, in the order in
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ from quiesce.simulator.judge.logs import Logs, open_logs
 from quiesce.simulator.judge.origins import EXPORTER, Origins
 from quiesce.simulator.judge.races import Race, RaceDetector, Use, doing
 from quiesce.simulator.judge.wording import stream_in_words
-from quiesce.simulator.runtime import Piece, Record, Seen, Thing, Touched, process_of, was_begun
+from quiesce.simulator.runtime import Piece, Record, Seen, Thing, Touch, Touched, process_of, was_begun
 
 NOT_CHECKED: Final = (
     "processes share memory: whether their hosts wait for each other is not checked, so that uses count as ordered "
@@ -123,6 +124,7 @@ class Sharing:
         self._processes = processes
         self._own = own
         self._by_process = {each.logs.ledger.process: each for each in processes}
+        self._strong: dict[int, set[tuple[int, int, Touch]]] = {each.number: set() for each in processes}
         for each in processes:
             each.read()
 
@@ -130,6 +132,8 @@ class Sharing:
     def unjudged(self) -> str:
         """Why races between processes were not judged; empty where they were."""
         why = next((each.why_unjudged for each in self._processes if each.why_unjudged), "")
+        if not why and may_signal(self._strong):
+            why = "their kernels may have waited for each other by volatile or atomic accesses"
         return f"races between processes were not judged: {why}" if why else ""
 
     def _records(self) -> Iterator[tuple[int, int, Record]]:
@@ -141,7 +145,10 @@ class Sharing:
     # -- races -----------------------------------------------------------------------------------------------------
 
     def races(self) -> list[Finding]:
-        """Return the races between processes of which the judged one made the later call, one for each two places."""
+        """Return the races between processes of which the judged one made the later call, one for each two places.
+
+        After that it is known whether they were judged.
+        """
         found: dict[object, Finding] = {}
         detector = RaceDetector(self._touched)
         for _, place, record in () if self.unjudged else self._records():
@@ -150,12 +157,15 @@ class Sharing:
                 if process is self._own and (earlier := self._maker_of(race.earlier)) is not process:
                     finding = self._finding(race, earlier)
                     found.setdefault(tuple((site.call, site.frames) for site in finding.call_sites), finding)
-        return list(found.values())
+        return [] if self.unjudged else list(found.values())
 
     def _touched(self, number: int) -> Touched | None:
         process = self._processes[number // _SPAN]
         touched = process.logs.touched.of(number % _SPAN) if process.logs.touched else None
-        return touched and replace(touched, pieces=tuple(map(process.joined_piece, touched.pieces)))
+        pieces = tuple(map(process.joined_piece, touched.pieces)) if touched else ()
+        strong = {(each.start, each.end, each.touch) for each in pieces if each.touch.is_strong}
+        self._strong[process.number].update(strong)
+        return touched and replace(touched, pieces=pieces)
 
     def _maker_of(self, use: Use) -> _Process:
         return self._processes[use.record.number // _SPAN]
@@ -224,6 +234,20 @@ class Sharing:
             return site
         exporter = self._by_process[seen.other]
         return exporter.site_origins().site_with_stack(f"freed in process {exporter.number} by", export.freed)
+
+
+def may_signal(strong: Mapping[int, Iterable[tuple[int, int, Touch]]]) -> bool:
+    """Say whether two processes use the same bytes by volatile or atomic accesses, of which one writes.
+
+    These are the first byte and the end of each such use, by process. What one has done before it may be in order then
+    with what the other does after it, whatever does it.
+    """
+    return any(
+        max(start, other_start) < min(end, other_end) and (touch.writes or other_touch.writes)
+        for one, other in combinations(strong.values(), 2)
+        for start, end, touch in one
+        for other_start, other_end, other_touch in other
+    )
 
 
 def _joined(process: _Process, record: Record) -> Record:

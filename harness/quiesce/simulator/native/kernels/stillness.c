@@ -57,13 +57,14 @@ static void note_look(struct looked *looked, const struct access *access, uint32
     memcpy(looked->block, access->context->block_index, sizeof looked->block);
 }
 
-// Threads of the host may write to pinned, managed and registered memory while a kernel runs. Shared memory lies in the
-// rooms of blocks, which grid.c compares.
+// Threads of the host may write to pinned, managed and registered memory while a kernel runs, and other processes to
+// memory that they opened. Shared memory lies in the rooms of blocks, which grid.c compares.
 static void see(const struct access *access, uint32_t touches, uint32_t site) {
     if (before) before(access, touches, site);
     if (access->kind != LOADS && access->space == OF_MEMORY) note_write(access);
     if (access->kind == STORES || access->kind == BEGINS_COPY) return;
-    if (access->space == OF_MEMORY && memory_is_of_host(access->address)) is_unsure = true;
+    bool is_of_others = memory_is_of_host(access->address) || memory_is_shared(access->address);
+    if (access->space == OF_MEMORY && is_of_others) is_unsure = true;
     if (access->space != OF_LOCAL) note_look(&first, access, site);
     if (access->space == OF_MEMORY && !is_of_launch(access)) note_look(&outside, access, site);
 }

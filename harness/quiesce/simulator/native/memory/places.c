@@ -65,6 +65,11 @@ bool memory_is_of_host(uint64_t address) {
 
 bool memory_is_of_heap(uint64_t address) { return block_is_of_heap(address); }
 
+bool memory_is_shared(uint64_t address) {
+    const struct live *entry = shared_any && block_bank(address) ? ledger_live(memory_live_at(address)) : NULL;
+    return entry && (entry->thing == THING_IMPORTED || shared_exported(THING_DEVICE, entry->serial));
+}
+
 bool memory_covers(uint64_t address) { return block_bank(address) != NULL || space_covers(address); }
 
 void memory_tables(void (*add)(const void *start, size_t bytes)) {

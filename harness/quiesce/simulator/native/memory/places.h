@@ -22,6 +22,7 @@ uint32_t memory_live_at(uint64_t address);
 bool memory_covers(uint64_t address);
 bool memory_is_of_host(uint64_t address);  // also managed memory: threads of the host may write to it at any time
 bool memory_is_of_heap(uint64_t address);  // which kernels allocate
+bool memory_is_shared(uint64_t address);   // work of other processes may write to it at any time
 
 // Calls `add` for each place where the memory's own tables keep addresses.
 void memory_tables(void (*add)(const void *start, size_t bytes));
