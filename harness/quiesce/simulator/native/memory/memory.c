@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) enum status make(enum thing thing, 
 static void disown(uint32_t live, const uint64_t *stream) {
     const struct live *entry = ledger_live(live);
     verify_red_zone(entry->address + entry->size_bytes, entry->address);
-    if (exported_any) exported_end(live);
+    if (__builtin_expect(exported_any, false)) exported_end(live);
     see(SEEN_FREED, (enum thing)entry->thing, entry->device, entry->address, entry->size_bytes, stream);
     ledger_remove(live);
 }
