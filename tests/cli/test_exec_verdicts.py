@@ -100,8 +100,8 @@ class Ran:
             "cudaMallocMipmappedArray is not simulated (called 2 times): what it would make was not judged. Leave that",
         ),
         (
-            "int cudaGraphAddMemFreeNode(), cudaGraphicsUnmapResources(); cudaGraphAddMemFreeNode(), "
-            "cudaGraphicsUnmapResources();" + USED,
+            "int cudaGraphAddExternalSemaphoresWaitNode(), cudaGraphicsUnmapResources(); "
+            "cudaGraphAddExternalSemaphoresWaitNode(), cudaGraphicsUnmapResources();" + USED,
             [],
             "what it would put on a stream or into a graph was not judged; cudaGraphicsUnmapResources is not simulated "
             "(called 1 time): what it would free was not judged",

@@ -113,6 +113,8 @@ HERE: Final = {"address": 0x1008, "size_bytes": 64}
         ),
         (Seen.HOST_READ, {"address": 0x1000}, "the host reads block 3"),
         (Seen.HOST_WROTE, {"address": 0x1000}, "the host writes block 3"),
+        (Seen.BRANCH_BEGAN, {"stream": 9}, "stream 9 begins, a branch of a graph"),
+        (Seen.NODE_RAN, {}, "a node of a graph runs"),
         (Seen.HOST_UNSEEN, {}, "from here on the program handles SIGSEGV itself"),
         (Seen.EXPORTED, {"address": 0x1000}, "lets other processes open block 3"),
         (Seen.FREED_WHILE_OPEN, {"address": 0x1000}, "frees block 3, which another process has open"),

@@ -173,6 +173,10 @@ def _of_order(record: Record) -> str:
             return f"creates {_handle(record)}"
         case Seen.DESTROYED:
             return f"destroys {_handle(record)}"
+        case Seen.BRANCH_BEGAN:
+            return f"{stream_in_words(record)} begins, a branch of a graph"
+        case Seen.NODE_RAN:
+            return "a node of a graph runs"
         case Seen.HOST_UNSEEN:
             return "from here on the program handles SIGSEGV itself"
         case Seen.MARK:
