@@ -62,6 +62,9 @@ FAULTY: Final = {
     "written-while-it-is-read": "put(); host[77] = 4;",
     "written-before-it-is-overwritten": "get(); host[77] = 4;",
     "waits-for-another-stream": "get(); cudaStreamSynchronize(other); sum += host[9999];",
+    "waits-for-another-blocking-stream": "handle a, b; cudaStreamCreate(&a), cudaStreamCreate(&b); "
+    "cudaMemcpyAsync(host, device, BYTES, TO_HOST, a); cudaMemsetAsync(beside, 1, 1, b); cudaStreamSynchronize(b); "
+    "sum += host[1]; cudaStreamSynchronize(a); cudaStreamDestroy(a), cudaStreamDestroy(b);",
     "event-is-older-than-the-copy": "cudaEventRecord(event, stream); get(); cudaEventSynchronize(event); "
     "sum += host[1];",
     "fill": "cudaMemsetAsync(host, 5, BYTES, stream); sum += host[4096];",
@@ -79,6 +82,13 @@ CORRECT: Final = {
     "query-of-an-event": "get(); cudaEventRecord(event, stream); while (cudaEventQuery(event)); read_all(0);",
     "by-another-stream": "get(); cudaEventRecord(event, stream); cudaStreamWaitEvent(other, event, 0); "
     "cudaStreamSynchronize(other); read_all(0);",
+    "by-the-default-stream": "handle a, b; cudaStreamCreate(&a), cudaStreamCreate(&b); "
+    "cudaMemcpyAsync(host, device, BYTES, TO_HOST, a); cudaMemsetAsync(device, 1, 1, 0); "
+    "cudaMemsetAsync(device, 1, 1, b); cudaStreamSynchronize(b); "
+    'if (write(open("/dev/null", O_WRONLY), host, BYTES) != BYTES) abort(); '
+    "read_all(0); cudaStreamDestroy(a), cudaStreamDestroy(b);",
+    "default-stream": "handle a; cudaStreamCreate(&a); cudaMemcpyAsync(host, device, BYTES, TO_HOST, a); "
+    "while (cudaStreamQuery(0)); read_all(0); cudaStreamDestroy(a);",
     "host-function": "get(); cudaLaunchHostFunc(stream, read_in_order, 0);",
     "synchronous-copy": "cudaMemcpy(host, device, BYTES, TO_HOST); read_all(0);",
     "free": "get(); cudaFreeHost(beside); read_all(0); cudaHostAlloc((void **)&beside, 100, 0);",

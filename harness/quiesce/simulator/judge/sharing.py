@@ -2,8 +2,9 @@
 
 Nobody here sees what the hosts of two processes tell each other, through a pipe or a queue. So a use is in order with a
 use of another process if it could be: if the host of that one had learned that its work is complete before the later
-call began, or if an event of both orders the two. What is then left is a race: the host could not have told what it did
-not know. The runtime numbers all calls of processes that share, in the order in which they began.
+call began, or if an event that both processes use puts the two in order. Everything else is a race: a host cannot tell
+others that work is complete before it knows. The runtime numbers all calls of processes that share, in the order in
+which they began.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ static void pass_on(int number, siginfo_t *about, void *state) {
 
 static void meet(int number, siginfo_t *about, void *state) {
     bool is_fault = about->si_code > 0;  // else somebody sent it
-    if (is_fault && guard_meet((uint64_t)about->si_addr)) return;
+    if (is_fault && guard_meet((uint64_t)about->si_addr, state)) return;
     if (!runs || !is_fault || !pthread_equal(pthread_self(), runner)) {
         pass_on(number, about, state);
         return;

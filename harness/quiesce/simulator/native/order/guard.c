@@ -34,6 +34,7 @@ static struct order {
 } orders[ORDERS_MAX];
 static unsigned order_count;
 static bool orders_are_lost;  // there were more
+static uint64_t legacy_used[DEVICES_MAX];  // how many observations there were when the default stream was used last
 
 // The launch that is being made, if its kernel runs at once.
 static struct {
@@ -68,6 +69,8 @@ void guard_order(struct stream *after, const struct stream *before) {
     if (settings.hosts && before) add_order(key_of(after), key_of(before));
 }
 
+void guard_order_legacy(unsigned device) { legacy_used[device] = ledger->ring_count; }
+
 // -- pages -----------------------------------------------------------------------------------------------------------
 
 static void protect(const struct guard *guard) {
@@ -82,7 +85,14 @@ static void protect_again(uint64_t first, uint64_t end) {
             if (guards[i].writes == writes && guards[i].first < end && first < guards[i].end) protect(&guards[i]);
 }
 
-static void let_go(uint64_t first, uint64_t end) { mprotect((void *)first, end - first, PROT_READ | PROT_WRITE); }
+static bool let_go(uint64_t first, uint64_t end) {
+    return !mprotect((void *)first, end - first, PROT_READ | PROT_WRITE);
+}
+
+static bool let_page_go(uint64_t address) {
+    uint64_t page = address & ~(PAGE_BYTES - 1ull);
+    return let_go(page, page + PAGE_BYTES);
+}
 
 // Ends those guards that `ends` is true of. Other guards may have some of their pages.
 static void release(bool (*ends)(const struct guard *guard, const void *what), const void *what) {
@@ -139,8 +149,11 @@ static bool is_known(const struct known *known, uint64_t key) {
 static bool is_over(const struct guard *guard, const void *what) {
     const struct known *known = what;
     if (guard->stream == known->keys[0]) return guard->observation < known->before;
-    return orders_are_lost || is_known(known, guard->stream) ||
-           (guard->is_blocking && is_known(known, key_of_legacy(guard->device)));
+    if (orders_are_lost || is_known(known, guard->stream)) return true;
+    // The default stream comes after what other blocking streams had before, and whoever waits for it waits for all.
+    uint64_t legacy = key_of_legacy(guard->device);
+    bool is_after_it = guard->observation > legacy_used[guard->device] && known->keys[0] != legacy;
+    return guard->is_blocking && is_known(known, legacy) && !is_after_it;
 }
 
 void guard_release(const struct stream *stream, uint64_t before) {
@@ -198,14 +211,14 @@ static void see(uint64_t address, bool writes) {
 
 // A call that waits for a stream forgets what came before it, so only what is still protected is looked at. All guards
 // of the page go, for the host is about to use it.
-static void meet(uint64_t address, bool writes, bool is_client) {
+static bool meet(uint64_t address, bool writes, bool is_client) {
     bool is_told = false;
     for (unsigned i = 0; i < guard_count && is_client && !is_told; i++) {
         is_told = is_used(&guards[i], address) && (writes || guards[i].writes);
         if (is_told) see(address, writes);
     }
     release(has_page, &address);
-    let_go(address & ~(PAGE_BYTES - 1ull), (address & ~(PAGE_BYTES - 1ull)) + PAGE_BYTES);
+    return let_page_go(address);
 }
 
 static bool is_watchable(uint64_t address) {
@@ -216,20 +229,22 @@ static bool is_watchable(uint64_t address) {
 // A child of the process has copies of the pages, and no machine.
 static bool is_met(uint64_t address, bool writes) {
     if (!is_watchable(address)) return false;
-    if (getpid() != process) {
-        let_go(address & ~(PAGE_BYTES - 1ull), (address & ~(PAGE_BYTES - 1ull)) + PAGE_BYTES);
-        return true;
-    }
+    if (getpid() != process) return let_page_go(address);
     bool is_ours = lock_is_held();
     int error = errno;
     if (!is_ours) lock_take();
-    meet(address, writes, !is_ours);
+    bool is_let_go = meet(address, writes, !is_ours);
     if (!is_ours) lock_release();
     errno = error;
-    return true;
+    return is_let_go;
 }
 
-bool guard_meet(uint64_t address) { return guard_count && is_met(address, true); }
+bool guard_meet(uint64_t address, const void *state) {
+    enum { IS_WRITE = 2 };  // of the processor's error code
+    const ucontext_t *context = state;
+    bool writes = context->uc_mcontext.gregs[REG_ERR] & IS_WRITE;
+    return is_met(address, writes);
+}
 
 static void pass_on(int number, siginfo_t *about, void *state) {
     if (before_ours.sa_flags & SA_SIGINFO)
@@ -241,11 +256,8 @@ static void pass_on(int number, siginfo_t *about, void *state) {
 }
 
 static void handle(int number, siginfo_t *about, void *state) {
-    enum { IS_WRITE = 2 };  // of the processor's error code
-    const ucontext_t *context = state;
-    bool writes = context->uc_mcontext.gregs[REG_ERR] & IS_WRITE;
-    if (about->si_code == SEGV_ACCERR && is_met((uint64_t)about->si_addr, writes)) return;
-    pass_on(number, about, state);
+    bool is_met_here = about->si_code == SEGV_ACCERR && guard_meet((uint64_t)about->si_addr, state);
+    if (!is_met_here) pass_on(number, about, state);
 }
 
 // Whether accesses come here. A program that takes the signal for itself is left to it, and its accesses are not seen.
@@ -337,6 +349,7 @@ void guards_close(void) {
     guard_release_all();
     order_count = 0;
     orders_are_lost = is_suspended = false;
+    memset(legacy_used, 0, sizeof legacy_used);
     launching.is_any = false;
     if (is_installed && !is_stopped) sigaction(SIGSEGV, &before_ours, NULL);
     is_installed = is_stopped = false;

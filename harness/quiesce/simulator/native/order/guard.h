@@ -18,6 +18,7 @@ void guard_launched(uint64_t number, uint64_t start, uint64_t end, bool writes);
 
 // Work on `after` comes after what is on `before` by now.
 void guard_order(struct stream *after, const struct stream *before);
+void guard_order_legacy(unsigned device);  // the same of the default stream and all blocking ones
 
 // The host knows that the work of a stream that was put there before an observation is complete, and all that came
 // before it. More may be let go than that, never less: a system call fails with EFAULT where memory is protected.
@@ -32,7 +33,7 @@ void guard_resume(uint64_t start, uint64_t size_bytes);
 void guard_suspend_all(void);
 void guard_resume_all(void);
 
-// Whether an access to an address faulted because of this. It may be tried again.
-bool guard_meet(uint64_t address);
+// For a handler of SIGSEGV, which was given `state`: whether an access faulted because of this. It may be tried again.
+bool guard_meet(uint64_t address, const void *state);
 
 void guards_close(void);

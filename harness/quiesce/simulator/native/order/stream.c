@@ -189,6 +189,7 @@ enum status stream_order(struct stream *stream) {
         struct stream *other = &legacy[stream->device];
         return other->head || other->running ? wait_for_stream(stream, other) : OK;
     }
+    guard_order_legacy(stream->device);
     enum status status = capture_forbid_default(stream->device);
     for (struct stream *other = busy; other && !status; other = other->busy_next)
         if (other != stream && other->device == stream->device && !other->nonblocking)
