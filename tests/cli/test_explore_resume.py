@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import signal
 import sys
@@ -24,20 +25,17 @@ FAULTY = faulty("pool.accepts_double_free")
 
 
 class Backend:
-    opened = 0
-
     def describe(self):
         return FAULTY.describe()
 
     def open(self, profile):
-        Backend.opened += 1
-        if Backend.opened == 7 and Path("signal").exists():
+        if Path("signal").exists() and any(Path("found").glob("*.case")):
             number = int(Path("signal").read_text())
             Path("signal").unlink()
             os.kill(os.getpid(), number)
         return FAULTY.open(profile)
 """
-"""Ends its process in the 6th sequence, if it is told to; the 5th fails. A backend is opened once before."""
+"""Ends its process in the sequence after the one that fails first and is saved, if it is told to."""
 EXPLORE = ("explore", "--backend", "python:ends.py:Backend", "--hostile", "--operations", "2500")
 
 
@@ -82,7 +80,7 @@ def test_a_campaign_that_was_ended_goes_on_to_the_findings_of_one_that_was_not(
     else:
         assert first.returncode == -number
     resumed = quiesce(*words, "--resume", cwd=ended)
-    assert "goes on after 1,930 operations in 5 sequences, 1 of which failed" in resumed.stderr
+    assert re.search(r"goes on after [0-9,]+ operations in [0-9]+ sequences, 1 of which failed", resumed.stderr)
     assert (resumed.returncode, resumed.stdout) == (undisturbed.returncode, undisturbed.stdout)
     assert left_by(ended) == left_by(whole)
 
