@@ -37,6 +37,8 @@ class Row:
     """The rule that the package itself breaks, also below a correct program."""
     fails: str = ""
     reason: str = ""
+    corrected: str = ""
+    """The release of the package in which the program that fails here passes."""
     own: tuple[Path, ...] = ()
     """Programs that were given with ``--program``, in place of those of the row."""
 
@@ -49,6 +51,12 @@ class Row:
     def version(self) -> str:
         """The release that the row lists, or nothing if it asks for whatever fits."""
         return _parts(self.requirements[0])[1].removeprefix("==")
+
+    @property
+    def in_correction(self) -> Row:
+        """The same row with the release that corrects what its program shows, which finds nothing there."""
+        first = f"{self.package}=={self.corrected}"
+        return replace(self, requirements=(first, *self.requirements[1:]), rule="", finds="", fails="", corrected="")
 
     def program(self, kind: str) -> Path | None:
         """Return the program that is 'correct' or 'faulty'; None: no such program was given with ``--program``."""
@@ -103,7 +111,7 @@ def chosen_rows(words: Sequence[str], programs: Sequence[Path] = ()) -> list[Row
     except _NoRow:
         requirements = tuple(words[0].split())
         found = [Row(words[0], requirements[0], requirements, _ANY_PYTHON, programs="")]
-    return [replace(row, own=tuple(programs), rule="", fails="") for row in found]
+    return [replace(row, own=tuple(programs), rule="", fails="", corrected="") for row in found]
 
 
 class _NoRow(ValueError):
@@ -131,7 +139,9 @@ def _named(word: str, rows: tuple[Row, ...]) -> list[Row]:
         nearest = [row for row in releases if _numbers(row.version) <= wanted] if version.startswith("==") else releases
         row = (nearest or releases)[-1 if nearest else 0]
         beside = others or row.requirements[1:]
-        found.append(replace(row, identifier=f"{stem}:{word}", requirements=(first, *beside), large=False))
+        found.append(
+            replace(row, identifier=f"{stem}:{word}", requirements=(first, *beside), large=False, corrected="")
+        )
     return found
 
 

@@ -20,12 +20,16 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def python(row: Row) -> Path:
+def _environment(row: Row) -> Path:
     try:
         return python_of(row)
     except NotInstallable as error:
         pytest.skip(f"{row.requirements[0]} can't be installed: {error}")
+
+
+@pytest.fixture
+def python(row: Row) -> Path:
+    return _environment(row)
 
 
 def _run(row: Row, program: Path, python: Path, folder: Path) -> tuple[int, str, list[Any]]:
@@ -74,6 +78,16 @@ def test_a_planted_fault_is_found_at_its_line(row: Row, python: Path, tmp_path: 
     wanted = set(marked_lines(program, MARK, FIRST_USE))
     found = [_lines_of(finding, program) for result in results for finding in result["findings"]]
     assert any(wanted <= lines for lines in found), output
+
+
+def test_the_same_program_passes_in_the_release_that_corrects_it(row: Row, tmp_path: Path) -> None:
+    program = row.program("correct" if row.fails else "faulty")
+    if program is None or not row.corrected:
+        pytest.skip("no release is named that corrects what the program shows")
+    corrected = row.in_correction
+    code, output, results = _run(corrected, program, _environment(corrected), tmp_path)
+    assert code == 0, output
+    assert [result["verdict"] for result in results] == ["passed"]
 
 
 def _rules(results: list[Any]) -> set[str]:

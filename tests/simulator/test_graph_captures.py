@@ -47,6 +47,22 @@ def depend(client: Any, stream: int, *nodes: int, alone: bool) -> int:
     return answer
 
 
+def test_nodes_that_a_capture_depends_on_are_known_without_its_graph(client: Any) -> None:
+    """As Warp asks for the node of an allocation: it names no place for the graph."""
+    stream, address = client.make("StreamCreate"), ctypes.c_void_p()
+    client.ok("StreamBeginCapture", stream, 2)
+    client.ok("MallocAsync", ctypes.byref(address), ctypes.c_size_t(BYTES), stream)
+    state, nodes, count, kind = ctypes.c_int(), ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t(), ctypes.c_int()
+    client.ok(
+        "StreamGetCaptureInfo_v2", stream, ctypes.byref(state), None, None, ctypes.byref(nodes), ctypes.byref(count)
+    )
+    assert count.value == 1
+    client.ok("GraphNodeGetType", nodes[0], ctypes.byref(kind))
+    assert kind.value == 10
+    made = ctypes.c_void_p()
+    client.ok("StreamEndCapture", stream, ctypes.byref(made))
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_capture_goes_on_behind_a_node_that_was_added(client: Any, alone: bool) -> None:
     address, stream, made = client.make("Malloc", BYTES), client.make("StreamCreate"), ctypes.c_void_p()

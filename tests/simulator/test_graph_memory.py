@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 from tests.simulator.checked_kernels import Checked
+from tests.simulator.graph_programs import Graph
 
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.judgement import judge
@@ -40,6 +41,23 @@ def capture(client: Any, *, frees: bool) -> tuple[int, int, int]:
         client.ok("FreeAsync", address, stream)
     client.ok("StreamEndCapture", stream, ctypes.byref(graph))
     return stream, graph.value or 0, address
+
+
+@pytest.mark.parametrize(("ordered", "at_once"), [(True, 2), (False, 4)])
+def test_memory_is_used_again_only_behind_its_free(client: Any, ordered: bool, at_once: int) -> None:
+    """A device takes 3 GiB for three allocations that no edges order, and 1 GiB if they do, NVIDIA/warp#1157."""
+    each, graph = 64 << 20, Graph(client)
+    before: tuple[int, ...] = ()
+    graph.allocate(size_bytes=each)  # which stays
+    for _ in range(3):
+        node, address = graph.allocate(*before, size_bytes=each)
+        freed = graph.add("MemFreeNode", [node], address)
+        before = (freed,) if ordered else ()
+    client.ok("GraphLaunch", client.make("GraphInstantiateWithFlags", graph.handle, ctypes.c_uint64(0)), 0)
+    client.ok("DeviceSynchronize")
+    assert (attribute(client, USED_HIGH), attribute(client, RESERVED)) == (at_once * each, at_once * each)
+    client.ok("DeviceGraphMemTrim", 0)
+    assert (attribute(client, USED), attribute(client, RESERVED)) == (each, each)
 
 
 def test_memory_that_a_graph_frees_is_kept_for_graphs_until_it_is_trimmed(client: Any) -> None:

@@ -1,7 +1,6 @@
 """A graph whose kernel uses a buffer that the program keeps until the graph has run."""
 
-from cuda.core import Device, DeviceMemoryResource, LaunchConfig, ObjectCode
-from cuda.core.graph import GraphDef
+from cuda.core import Device, DeviceMemoryResource, LaunchConfig, ObjectCode, graph
 
 PTX = b""".version 8.0
 .target sm_80
@@ -19,7 +18,9 @@ device = Device()
 device.set_current()
 resource, stream = DeviceMemoryResource(device), device.create_stream()
 kernel = ObjectCode.from_ptx(PTX).get_kernel("fill")
-one, definition = LaunchConfig(grid=1, block=1), GraphDef()
+# 1.0.0 has given it another name
+definition = graph.GraphDef() if hasattr(graph, "GraphDef") else graph.GraphDefinition()
+one = LaunchConfig(grid=1, block=1)
 buffer = resource.allocate(4096, stream=stream)
 definition.launch(one, kernel, buffer)
 stream.sync()

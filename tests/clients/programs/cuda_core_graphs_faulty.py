@@ -1,7 +1,6 @@
 """A graph whose kernel is the only user of a buffer: nothing keeps the buffer for it, NVIDIA/cuda-python#2041."""
 
-from cuda.core import Device, DeviceMemoryResource, LaunchConfig, ObjectCode
-from cuda.core.graph import GraphDef
+from cuda.core import Device, DeviceMemoryResource, LaunchConfig, ObjectCode, graph
 
 PTX = b""".version 8.0
 .target sm_80
@@ -19,7 +18,9 @@ device = Device()
 device.set_current()
 resource, stream = DeviceMemoryResource(device), device.create_stream()
 kernel = ObjectCode.from_ptx(PTX).get_kernel("fill")
-one, definition = LaunchConfig(grid=1, block=1), GraphDef()
+# 1.0.0 has given it another name
+definition = graph.GraphDef() if hasattr(graph, "GraphDef") else graph.GraphDefinition()
+one = LaunchConfig(grid=1, block=1)
 definition.launch(one, kernel, resource.allocate(4096, stream=stream))  # the fault
 stream.sync()
 definition.instantiate().launch(stream)

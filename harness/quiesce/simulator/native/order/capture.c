@@ -223,6 +223,9 @@ enum status capture_dependencies(const struct stream *stream, const void ***node
     struct capture *capture = stream->capture;
     if (!capture->dependencies) capture->dependencies = calloc(MEMBERS_MAX, sizeof *capture->dependencies);
     if (!capture->dependencies) return OUT_OF_MEMORY;
+    uint64_t graph;  // its nodes are known to the client from now on, whether it asks for the graph or not
+    enum status status = graph_show(capture->graph, &graph);
+    if (status) return status;
     const struct progress *before = &capture->before[member_of(capture, stream)];
     *nodes = capture->dependencies;
     *count = 0;

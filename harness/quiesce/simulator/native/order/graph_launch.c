@@ -134,6 +134,8 @@ static enum status begin_memory(const struct graph *graph, const struct stream *
         if (work->kind == WORK_ALLOCATE)
             status = graph_memory_launch(work->memory, graph->flags & FREES_ON_LAUNCH,
                                          stream->capture ? NULL : &stream->serial);
+    for (unsigned device = 0; device < DEVICES_MAX && !status; device++)
+        status = graph_memory_fit(device, graph->plan->memory_bytes[device] - graph->plan->left_bytes[device]);
     for (struct work *work = graph->nodes.head; work; work = work->next)
         if (work->kind == WORK_ALLOCATE) graph_memory_launch_ended(work->memory, !status);
     return status;

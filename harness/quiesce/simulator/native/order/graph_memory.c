@@ -109,6 +109,15 @@ void graph_memory_launch_ended(struct graph_memory *memory, bool launched) {
     memory->allocated_again = false;
 }
 
+enum status graph_memory_fit(unsigned device, uint64_t size_bytes) {
+    if (!size_bytes) return OK;
+    struct pool *pool = pools[device];
+    if (!pool_take(pool, size_bytes)) return OUT_OF_MEMORY;
+    pool_free(pool, size_bytes);
+    pool_reuse(pool, size_bytes);
+    return OK;
+}
+
 void graph_memory_begin_run(const struct graph_memory *memory) {
     uint64_t start, size_bytes;
     if (memory->freed_inside && !shadow_is_leaving(memory->address, &start, &size_bytes))

@@ -43,6 +43,9 @@ void graph_memory_drop(struct graph_memory *memory);
 enum status graph_memory_launch(struct graph_memory *memory, bool frees_on_launch, const uint64_t *stream);
 void graph_memory_launch_ended(struct graph_memory *memory, bool launched);
 
+// Begins a launch of a graph that needs so many bytes at once besides those that it leaves: they stay reserved.
+enum status graph_memory_fit(unsigned device, uint64_t size_bytes);
+
 // A stream comes to the node that allocates it, or to the one that frees it. What a graph frees is no memory to the
 // ledger from the capture on: to kernels it is memory in between.
 void graph_memory_begin_run(const struct graph_memory *memory);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "order/graph.h"
+#include "order/graph_memory.h"
 #include "order/graph_object.h"
 
 // Nodes by their place in the graph's list, and the edges of each.
@@ -137,6 +139,46 @@ static void divide(struct sorting *sorting, struct plan *plan) {
         plan->ends[i - 1] = mark_behind(plan, &plan->steps[sorting->step[sorting->tail[i]]]);
 }
 
+// -- memory ------------------------------------------------------------------------------------------------------------
+
+// What comes before a place: everything from which edges lead to it. The plan's order is one of the edges'.
+static void find_before(const struct sorting *sorting, const struct plan *plan, uint32_t place, bool *is_before) {
+    for (uint32_t i = 0; i < plan->count; i++) is_before[i] = i == place;
+    for (uint32_t at = sorting->step[place] + 1; at-- > 0;) {
+        uint32_t each = sorting->place[plan->steps[at].node->number];
+        for (uint32_t i = sorting->in_first[each]; is_before[each] && i < sorting->in_first[each + 1]; i++)
+            is_before[sorting->in[i]] = true;
+    }
+}
+
+// An allocation takes what was freed before it, and the rest anew. Freed before it is what edges put there (CUDA
+// Programming Guide, "Optimized Memory Reuse"): branches that no edge orders need memory of their own, NVIDIA/warp#1157.
+static bool measure_memory(const struct sorting *sorting, struct plan *plan) {
+    bool *is_before = calloc(plan->count + 1, sizeof *is_before);
+    uint64_t *freed = calloc(plan->count + 1, sizeof *freed);  // and not taken yet, by place
+    for (uint32_t at = 0; is_before && freed && at < plan->count; at++) {
+        const struct work *node = plan->steps[at].node;
+        uint32_t place = sorting->place[node->number];
+        if (node->kind == WORK_END && node->memory->freed_inside) freed[place] = node->memory->size_bytes;
+        if (node->kind != WORK_ALLOCATE) continue;
+        uint64_t missing = node->memory->size_bytes;
+        unsigned device = node->memory->device;
+        if (!node->memory->freed_inside) plan->left_bytes[device] += missing;
+        find_before(sorting, plan, place, is_before);
+        for (uint32_t i = 0; i < plan->count && missing; i++) {
+            if (!is_before[i] || !freed[i] || sorting->nodes[i]->memory->device != device) continue;
+            uint64_t taken = freed[i] < missing ? freed[i] : missing;
+            freed[i] -= taken;
+            missing -= taken;
+        }
+        plan->memory_bytes[device] += missing;
+    }
+    bool has_room = is_before && freed;
+    free(is_before);
+    free(freed);
+    return has_room;
+}
+
 static enum status plan_nodes(const struct graph *graph, struct plan *plan) {
     uint32_t count = graph->nodes.count;
     struct sorting sorting = {0};
@@ -149,6 +191,7 @@ static enum status plan_nodes(const struct graph *graph, struct plan *plan) {
         read_edges(&sorting, graph);
         status = sort(&sorting, plan, count);
     }
+    if (!status && graph_has_memory(graph) && !measure_memory(&sorting, plan)) status = OUT_OF_MEMORY;
     if (!status) divide(&sorting, plan);
     give_room(&sorting);
     return status;

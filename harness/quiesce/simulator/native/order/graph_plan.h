@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "machine/settings.h"
 #include "machine/status.h"
 
 struct graph;
@@ -30,6 +31,8 @@ struct plan {
     uint32_t count, branches, marks;  // marks: the last one
     uint32_t *waits;
     uint32_t *ends;    // the marks at the ends of the branches, but for the first
+    uint64_t memory_bytes[DEVICES_MAX];  // that its allocations need at once, with those that it leaves
+    uint64_t left_bytes[DEVICES_MAX];    // of those that it leaves
     uint64_t serials;  // the first of those that the ledger has for branches and marks; 0: none yet
 };
 
