@@ -168,16 +168,18 @@ static void run_kernel(const struct launch_work *launch) {
     guard_resume_all();
 }
 
+void point_pass(struct point *point) {
+    point->complete = true;
+    point->step = ++steps;
+}
+
 void work_run(struct work *work) {
     steps++;
     switch (work->kind) {
         case WORK_COPY: run_copy(&work->copy); break;
         case WORK_FILL: run_fill(&work->fill); break;
         case WORK_FREE: memory_finish_free(&work->freed); break;
-        case WORK_POINT:
-            work->point->complete = true;
-            work->point->step = steps;
-            break;
+        case WORK_POINT: point_pass(work->point); break;
         case WORK_LAUNCH:
             if (work->launch.fault)
                 context_break(work->launch.device, work->launch.fault);

@@ -13,5 +13,8 @@ bool work_takes_time(const struct work *work);
 
 void running_open(void);  // nothing was told yet
 
+// A stream comes to a point. It counts as work: on a device no two events have the same time.
+void point_pass(struct point *point);
+
 // Does what can be done under the lock: copies, fills, frees, points.
 void work_run(struct work *work);

@@ -156,7 +156,7 @@ struct point *stream_mark(struct stream *stream) {
     struct point *point = point_new(stream);
     if (!point) return NULL;
     if (!stream->head && !stream->running) {
-        point->complete = true;
+        point_pass(point);
         return point;
     }
     point_keep(point);
