@@ -12,6 +12,11 @@ from quiesce.simulator.kernels.translation.program import PLAIN, Variant
 
 _OPTIMISATION = 1
 """More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
+_LARGE_BLOCKS = 50
+"""From so many blocks on, LLVM's CodeGenPrepare looks again only at what it has changed, and not at the whole function.
+
+Its own limit is 10,000. A kernel with checks at 120 barriers takes 1.4 s in place of 9.0 s, and gives the same object.
+"""
 
 
 def compile_kernel(module: Module, entry: str, variant: Variant = PLAIN) -> bytes:
@@ -41,6 +46,7 @@ def compile_text(text: str) -> bytes:
 def _machine() -> Any:
     import llvmlite.binding as llvm
 
+    llvm.set_option("", f"-cgpp-huge-func={_LARGE_BLOCKS}")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()
