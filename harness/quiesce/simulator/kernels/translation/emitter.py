@@ -88,7 +88,12 @@ class Emitter(Code):
     """The lines of one function, and what its operands are in LLVM."""
 
     def __init__(
-        self, program: Program, function: Function, around: Around, kept_pointers: frozenset[Register] = frozenset()
+        self,
+        program: Program,
+        function: Function,
+        around: Around,
+        kept_pointers: frozenset[Register] = frozenset(),
+        flushed: frozenset[Register] = frozenset(),
     ) -> None:
         super().__init__(program)
         self.function = function
@@ -98,6 +103,8 @@ class Emitter(Code):
         self.position = (0, 0)
         """Its block, and its place in there."""
         self._kept_pointers = kept_pointers
+        self.flushed = flushed
+        """Registers that never hold a subnormal float."""
         self.spinning = {id(function.items[place]) for place in spinning_branches(function)}
         """Branches at which the other threads have their turn."""
         self._registers: dict[Register, str] = {}

@@ -27,6 +27,7 @@ from quiesce.simulator.kernels.translation.llvm_code import (
 )
 from quiesce.simulator.kernels.translation.pointers import find_pointers
 from quiesce.simulator.kernels.translation.program import LOCAL_BYTES_MAX, Program
+from quiesce.simulator.kernels.translation.subnormals import flushed_registers
 
 _U32 = TYPES["u32"]
 
@@ -140,7 +141,7 @@ ATTRIBUTES: Final = "nounwind null_pointer_is_valid"
 
 def prepare(program: Program, function: Function, shape: Shape, suspension: Suspension | None = None) -> Emitter:
     """Return what writes the body of a function."""
-    return Emitter(program, function, Around(shape, suspension), find_pointers(function))
+    return Emitter(program, function, Around(shape, suspension), find_pointers(function), flushed_registers(function))
 
 
 def reserve_memory(

@@ -7,7 +7,7 @@ from typing import Final
 from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Operand, Pair, Type, lane_of
 from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
-from quiesce.simulator.kernels.translation.instructions.floating_point import flush
+from quiesce.simulator.kernels.translation.instructions.floating_point import flush_source
 from quiesce.simulator.kernels.translation.instructions.forms import UNTYPED, choose, refuse, require, require_type
 from quiesce.simulator.kernels.translation.instructions.half_precision import for_both, halves_of, widen
 
@@ -36,7 +36,8 @@ def _compare_bits(e: Emitter, i: Instruction, name: str, type_: Type, values: li
         if type_.bits == 16:
             floats = [widen(e, value, type_) for value in values]
             return e.define(f"fcmp {_FLOATING[name]} float {floats[0]}, {floats[1]}")
-        floats = [flush(e, i, e.as_float(value, type_), type_) for value in values]
+        operands = zip(i.operands[1:3], values, strict=True)
+        floats = [flush_source(e, i, operand, e.as_float(value, type_), type_) for operand, value in operands]
         return e.define(f"fcmp {_FLOATING[name]} {type_.floating} {floats[0]}, {floats[1]}")
     if name in _UNSIGNED and not type_.is_signed:
         return e.define(f"icmp u{_UNSIGNED[name]} {type_.integer} {values[0]}, {values[1]}")
@@ -136,7 +137,7 @@ def select_by_sign(e: Emitter, i: Instruction) -> None:
     by = require_type(i, ("s32", "f32"))
     first, second = e.read_all(i.operands[1:3], type_)
     if by == _F32:
-        value = flush(e, i, e.read_float(i.operands[3], _F32), _F32)
+        value = flush_source(e, i, i.operands[3], e.read_float(i.operands[3], _F32), _F32)
         holds = e.define(f"fcmp oge float {value}, 0.0")
     else:
         holds = e.define(f"icmp sge i32 {e.read(i.operands[3], _S32)}, 0")

@@ -13,6 +13,7 @@ from quiesce.simulator.kernels.translation.instructions.floating_point import (
     NEAREST,
     TO_INTEGER,
     flush,
+    flush_source,
     saturate,
 )
 from quiesce.simulator.kernels.translation.instructions.forms import choose, not_executed, refuse, require
@@ -130,11 +131,11 @@ def _between_integers(e: Emitter, i: Instruction, value: str, source: Type, targ
     return e.cast(value, source.bits, target.bits, source.is_signed)
 
 
-def _as_float(e: Emitter, bits: str, type_: Type) -> tuple[str, Type]:
-    """Return a number as a float or a double, whichever its type is or fits in."""
+def _as_float(e: Emitter, i: Instruction, bits: str, type_: Type) -> tuple[str, Type]:
+    """Return the source as a float or a double, whichever its type is or fits in, flushed if that is asked for."""
     if type_.bits == 16:
-        return widen(e, bits, type_), _F32
-    return e.as_float(bits, type_), type_
+        return flush(e, i, widen(e, bits, type_), _F32), _F32
+    return flush_source(e, i, i.operands[1], e.as_float(bits, type_), type_), type_
 
 
 def _whole(e: Emitter, rounding: str, value: str, type_: Type) -> str:
@@ -143,8 +144,7 @@ def _whole(e: Emitter, rounding: str, value: str, type_: Type) -> str:
 
 
 def _to_integer(e: Emitter, i: Instruction, bits: str, source: Type, target: Type) -> str:
-    value, type_ = _as_float(e, bits, source)
-    value = flush(e, i, value, type_)
+    value, type_ = _as_float(e, i, bits, source)
     rounding = choose(i, TO_INTEGER)
     if rounding != "rzi":
         value = _whole(e, rounding, value, type_)
@@ -185,8 +185,7 @@ def _odd(e: Emitter, bits: str, source: Type) -> str:
 
 
 def _between_floats(e: Emitter, i: Instruction, bits: str, source: Type, target: Type) -> str:
-    value, type_ = _as_float(e, bits, source)
-    value = flush(e, i, value, type_)
+    value, type_ = _as_float(e, i, bits, source)
     whole = choose(i, TO_INTEGER, "none")
     if whole != "none":
         value = _whole(e, whole, value, type_)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction
-from quiesce.simulator.kernels.ptx.operands import TYPES, Type
+from quiesce.simulator.kernels.ptx.operands import TYPES, Operand, Type
 from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import choose, refuse, require, require_type
+from quiesce.simulator.kernels.translation.subnormals import never_subnormal
 
 FLOATING_POINT: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#floating-point-instructions")
 
@@ -21,17 +22,23 @@ TO_INTEGER: Final = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": 
 
 _ROUNDINGS = (NEAREST, *DIRECTED)
 _FLOATS = ("f32", "f64")
-_SMALLEST_NORMAL = "0x3810000000000000"
-"""2^-126, as LLVM writes floats."""
+_EXPONENT: Final = 0x7F800000
+_SIGN: Final = 0x80000000
 
 
 def flush(e: Emitter, i: Instruction, value: str, type_: Type) -> str:
     """Return a zero of the same sign for a subnormal float, if the instruction says ``.ftz``."""
     if "ftz" not in i.modifiers or type_.name != "f32":
         return value
-    size = e.pure("float", "llvm.fabs.f32", f"float {value}")
-    zero = e.pure("float", "llvm.copysign.f32", "float 0.0", f"float {value}")
-    return e.select(e.define(f"fcmp olt float {size}, {_SMALLEST_NORMAL}"), "float", zero, value)
+    bits = e.define(f"bitcast float {value} to i32")
+    is_small = e.define(f"icmp eq i32 {e.define(f'and i32 {bits}, {_EXPONENT}')}, 0")
+    zero = e.define(f"and i32 {bits}, {_SIGN}")
+    return e.as_float(e.select(is_small, "i32", zero, bits), type_)
+
+
+def flush_source(e: Emitter, i: Instruction, operand: Operand, value: str, type_: Type) -> str:
+    """Return the number in an operand, flushed if the instruction says ``.ftz`` and the number may be subnormal."""
+    return value if never_subnormal(operand, e.flushed) else flush(e, i, value, type_)
 
 
 def saturate(e: Emitter, i: Instruction, value: str, floating: str) -> str:
@@ -43,7 +50,7 @@ def saturate(e: Emitter, i: Instruction, value: str, floating: str) -> str:
 
 
 def _sources(e: Emitter, i: Instruction, type_: Type) -> list[str]:
-    return [flush(e, i, e.read_float(operand, type_), type_) for operand in i.operands[1:]]
+    return [flush_source(e, i, operand, e.read_float(operand, type_), type_) for operand in i.operands[1:]]
 
 
 def _finish(e: Emitter, i: Instruction, value: str, type_: Type) -> None:
@@ -110,7 +117,8 @@ def negate(e: Emitter, i: Instruction) -> None:
     """Translate ``neg``."""
     require(i, ("ftz",), operands=2)
     type_ = _float_type(i)
-    _finish(e, i, e.define(f"fneg {type_.floating} {e.read_float(i.operands[1], type_)}"), type_)
+    (value,) = _sources(e, i, type_)
+    e.write_float(i.operands[0], e.define(f"fneg {type_.floating} {value}"), type_)
 
 
 @FLOATING_POINT.translates("abs")
@@ -119,8 +127,8 @@ def absolute(e: Emitter, i: Instruction) -> None:
     require(i, ("ftz",), operands=2)
     type_ = _float_type(i)
     floating = type_.floating
-    value = e.read_float(i.operands[1], type_)
-    _finish(e, i, e.pure(floating, f"llvm.fabs.{type_.name}", f"{floating} {value}"), type_)
+    (value,) = _sources(e, i, type_)
+    e.write_float(i.operands[0], e.pure(floating, f"llvm.fabs.{type_.name}", f"{floating} {value}"), type_)
 
 
 @FLOATING_POINT.translates("min", "max")
@@ -144,7 +152,7 @@ def least_or_greatest(e: Emitter, i: Instruction) -> None:
             raise refuse(i, "'.xorsign' stands without '.abs'")
         sign = e.as_float(e.define(f"xor {type_.integer} {signs[0]}, {signs[1]}"), type_)
         value = e.pure(floating, f"llvm.copysign.{type_.name}", f"{floating} {value}", f"{floating} {sign}")
-    _finish(e, i, value, type_)
+    e.write_float(i.operands[0], value, type_)
 
 
 @FLOATING_POINT.translates("rcp")
@@ -182,7 +190,7 @@ def square_root(e: Emitter, i: Instruction) -> None:
         result = e.pure(floating, f"quiesce_kernel_sqrt_{rounding}_{type_.name}", f"{floating} {value}")
     else:
         result = e.pure(floating, f"llvm.sqrt.{type_.name}", f"{floating} {value}")
-    _finish(e, i, result, type_)
+    e.write_float(i.operands[0], result, type_)
 
 
 @FLOATING_POINT.translates("rsqrt")
@@ -198,7 +206,7 @@ def reciprocal_square_root(e: Emitter, i: Instruction) -> None:
         result = e.define(f"fptrunc double {result} to float")
     elif "ftz" in i.modifiers:
         result = _high_word(e, result)
-    _finish(e, i, result, type_)
+    e.write_float(i.operands[0], result, type_)
 
 
 _FUNCTIONS = {"sin": "sinf", "cos": "cosf", "ex2": "exp2f", "lg2": "log2f", "tanh": "tanhf"}
