@@ -1,4 +1,4 @@
-"""Each test of a kernel runs it twice: compiled as usual, and as a kernel that is launched often."""
+"""Each test of a kernel runs it twice: compiled for each thread by itself, and for all threads of a block together."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ ARRIVE, ACTIVE_MASK, YIELD, MATRICES = 5, 61, 70, 80
 
 
 tuned = [False]
-"""Whether kernels are compiled as those are that are launched often: a fixture runs each test both ways."""
+"""Whether kernels are compiled for all threads of a block together: a fixture runs each test both ways."""
 
 
 class Trapped(Exception):

@@ -10,7 +10,7 @@ from tests.simulator.checked_kernels import Checked
 
 from quiesce.model.program_rules import BARRIERS_SAME
 from quiesce.model.rules import Kind
-from quiesce.simulator.kernels.server import ALWAYS_TUNED_VARIABLE
+from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
 from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
@@ -31,7 +31,7 @@ CALLED: Final = ".func meet()\n{\nbar.sync 0;\nret;\n}\n"
 CALLS: Final = "@%p1 bra THEN;\ncall meet;\nbra END;\nTHEN:\ncall meet;\nEND:\n"
 
 
-@pytest.mark.parametrize("is_tuned", [False, True], ids=["usual", "tuned"])
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "together"])
 @pytest.mark.parametrize(
     ("body", "is_found"),
     [
@@ -52,8 +52,8 @@ CALLS: Final = "@%p1 bra THEN;\ncall meet;\nbra END;\nTHEN:\ncall meet;\nEND:\n"
 def test_threads_of_a_warp_come_to_one_barrier(
     checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, body: str, is_found: bool, is_tuned: bool
 ) -> None:
-    if is_tuned:
-        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    if not is_tuned:
+        monkeypatch.setenv(ONE_BY_ONE_VARIABLE, "1")
     given = checked()
     given.work(body, block=128, before=CALLED if "call" in body else "")
     assert given.rules() == ([BARRIERS_SAME] if is_found else [])

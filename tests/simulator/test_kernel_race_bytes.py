@@ -65,7 +65,7 @@ def test_a_large_array_that_two_instructions_write_in_turn(checked: MakeDevice) 
 
 
 def test_a_kernel_that_is_launched_often(checked: MakeDevice) -> None:
-    """It is compiled a second time, as loops over blocks of threads whose accesses are judged as ranges."""
+    """Its blocks are loops over threads, whose accesses are judged as ranges."""
     given = checked()
     count, launches = 1 << 15, 130
     words = given.words(*[0] * (2 * count))

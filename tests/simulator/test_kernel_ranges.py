@@ -9,7 +9,7 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 
 from quiesce.model.program_rules import KERNELS_INSIDE, KERNELS_NOT_FREED, KERNELS_READ_WRITTEN
-from quiesce.simulator.kernels.server import ALWAYS_TUNED_VARIABLE
+from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
 from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
@@ -21,14 +21,14 @@ COPY: Final = (
 )
 
 
-@pytest.mark.parametrize("is_tuned", [False, True], ids=["usual", "tuned"])
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "together"])
 @pytest.mark.parametrize("barrier", ["", "bar.sync 0;\n"], ids=["loop", "waits"])
 def test_ranges_of_which_a_part_is_wrong(
     checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, barrier: str, is_tuned: bool
 ) -> None:
     """All threads are judged at once; if a range is not right, a finding still names the first thread that is wrong."""
-    if is_tuned:
-        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    if not is_tuned:
+        monkeypatch.setenv(ONE_BY_ONE_VARIABLE, "1")
     given = checked()
     numbers, fresh, other = given.words(*range(100)), given.client.make("Malloc", 400), given.client.make("Malloc", 400)
     given.work(barrier + COPY, numbers, fresh, block=100)

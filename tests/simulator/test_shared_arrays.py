@@ -9,7 +9,7 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 
 from quiesce.model.program_rules import KERNELS_INSIDE_SHARED
-from quiesce.simulator.kernels.server import ALWAYS_TUNED_VARIABLE
+from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
 from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
@@ -31,7 +31,7 @@ WALK: Final = (
 """Goes through the first array by a pointer."""
 
 
-@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "as-ranges"])
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "together"])
 @pytest.mark.parametrize(
     ("body", "where"),
     [
@@ -58,8 +58,8 @@ WALK: Final = (
 def test_an_array_that_is_left(
     checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, body: str, where: str, is_tuned: bool
 ) -> None:
-    if is_tuned:
-        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    if not is_tuned:
+        monkeypatch.setenv(ONE_BY_ONE_VARIABLE, "1")
     given = checked()
     given.work(BEGIN + body, block=32, before=BEFORE, shared_bytes=64)
     (finding,) = given.findings()
@@ -67,7 +67,7 @@ def test_an_array_that_is_left(
     assert where in finding.observed
 
 
-@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "as-ranges"])
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "together"])
 @pytest.mark.parametrize(
     "body",
     [
@@ -88,8 +88,8 @@ def test_an_array_that_is_left(
 def test_what_stays_inside_or_is_not_known(
     checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, body: str, is_tuned: bool
 ) -> None:
-    if is_tuned:
-        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    if not is_tuned:
+        monkeypatch.setenv(ONE_BY_ONE_VARIABLE, "1")
     given = checked()
     given.work(BEGIN + body, block=32, before=BEFORE, shared_bytes=64)
     assert given.rules() == []

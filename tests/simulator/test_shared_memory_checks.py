@@ -11,7 +11,7 @@ import pytest
 from tests.simulator.checked_kernels import Checked
 
 from quiesce.model.program_rules import BARRIERS_END, THREADS_ORDERED
-from quiesce.simulator.kernels.server import ALWAYS_TUNED_VARIABLE
+from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
 from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
@@ -126,7 +126,7 @@ OWN_CELL, OTHER_SIDE = "st.shared.u32 [%r4], %r6;\n", "ld.shared.u32 %r7, [%r5];
 EDGE: Final = "@!%p1 bra inside;\nst.shared.u32 [%r4+64], %r6;\ninside:\n"
 
 
-@pytest.mark.parametrize("is_tuned", [False, True], ids=["usual", "tuned"])
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "together"])
 @pytest.mark.parametrize(
     ("pitch", "body", "races"),
     [
@@ -146,8 +146,8 @@ EDGE: Final = "@!%p1 bra inside;\nst.shared.u32 [%r4+64], %r6;\ninside:\n"
 def test_tiles(
     checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, pitch: int, body: str, races: bool, is_tuned: bool
 ) -> None:
-    if is_tuned:
-        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    if not is_tuned:
+        monkeypatch.setenv(ONE_BY_ONE_VARIABLE, "1")
     given = checked()
     text = (TILE + "bar.sync 1;\n" + body).replace("PITCH", str(pitch))
     given.work(text, block=(16, 16), grid=2, before=SHARED)
@@ -210,13 +210,13 @@ def race(uses: list[Use]) -> bool:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("width", [4, 16], ids=["one-warp", "two-warps"])
-@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "as-ranges"])
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "together"])
 def test_any_uses_are_found_to_race_if_they_do(
     checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, is_tuned: bool, width: int, seed: int
 ) -> None:
     """Accesses race if those of two threads meet, and only then: each is judged by itself, or all as ranges."""
-    if is_tuned:
-        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    if not is_tuned:
+        monkeypatch.setenv(ONE_BY_ONE_VARIABLE, "1")
     generator, given, seen = random.Random(seed), checked(), 0
     own = "mov.u32 %r2, %tid.y;\nmad.lo.u32 %r12, %r2, 16, %r1;\ncvt.u64.u32 %rd9, %r12;\nbar.sync 1;\n"
     for _ in range(12):

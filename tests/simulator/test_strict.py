@@ -14,7 +14,7 @@ from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words
 from quiesce.simulator.judge.conditions import AtExit
 from quiesce.simulator.judge.judgement import Judgement, judge
-from quiesce.simulator.kernels.server import ALWAYS_TUNED_VARIABLE
+from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
 from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
@@ -44,7 +44,7 @@ BARRIER, READ, READ_OTHER = "bar.sync 0;\n", "ld.shared.u32 %r5, [%r3];\n", "ld.
 
 
 @STRICT
-@pytest.mark.parametrize("is_tuned", [False, True], ids=["usual", "tuned"])
+@pytest.mark.parametrize("is_tuned", [False, True], ids=["one-by-one", "together"])
 @pytest.mark.parametrize(
     ("body", "unwritten"),
     [
@@ -60,8 +60,8 @@ BARRIER, READ, READ_OTHER = "bar.sync 0;\n", "ld.shared.u32 %r5, [%r3];\n", "ld.
 def test_shared_memory_that_nobody_wrote(
     checked: MakeDevice, monkeypatch: pytest.MonkeyPatch, body: str, unwritten: int, is_tuned: bool, strict: int
 ) -> None:
-    if is_tuned:
-        monkeypatch.setenv(ALWAYS_TUNED_VARIABLE, "1")
+    if not is_tuned:
+        monkeypatch.setenv(ONE_BY_ONE_VARIABLE, "1")
     given = checked(strict=strict)
     given.work(CELL + HALF + body, block=64, grid=2, before=ARRAY)
     found = [(each.rule, each.seen) for each in given.findings()]

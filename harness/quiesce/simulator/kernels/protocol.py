@@ -32,11 +32,11 @@ class Asked(IntEnum):
     TOOLKIT = 4
     """The answer is where NVIDIA's compiler and headers are for the client:
     :mod:`quiesce.simulator.kernels.toolkits`."""
-    TUNED_KERNEL = 5
-    """As for a kernel, for one that is launched often: it may take longer to compile, and has to run faster."""
+    ONE_BY_ONE_KERNEL = 5
+    """As KERNEL; each thread of a block runs by itself, so that the runtime may choose their order."""
     CHECKED_KERNEL = 6
     """As KERNEL; the object asks the runtime before an access that it does not know to be right."""
-    TUNED_CHECKED_KERNEL = 7
+    ONE_BY_ONE_CHECKED_KERNEL = 7
     """Both."""
     BACKWARDS_KERNEL = 8
     """As KERNEL; the threads of a block run from the last to the first."""

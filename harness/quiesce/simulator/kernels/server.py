@@ -36,14 +36,14 @@ from quiesce.simulator.kernels.toolkits import find_toolkit
 from quiesce.simulator.kernels.translation.program import Variant
 from quiesce.simulator.runtime import keep_sources
 
-ALWAYS_TUNED_VARIABLE: Final = "QUIESCE_KERNELS_TUNED"
-"""Where it is set, every kernel is compiled as if it was launched often."""
+ONE_BY_ONE_VARIABLE: Final = "QUIESCE_KERNELS_ONE_BY_ONE"
+"""Where it is set, no kernel is compiled for all threads of a block together."""
 
 _VARIANTS: Final = {
-    Asked.KERNEL: Variant(),
-    Asked.TUNED_KERNEL: Variant(tuned=True),
-    Asked.CHECKED_KERNEL: Variant(checks=True),
-    Asked.TUNED_CHECKED_KERNEL: Variant(tuned=True, checks=True),
+    Asked.KERNEL: Variant(tuned=True),
+    Asked.ONE_BY_ONE_KERNEL: Variant(),
+    Asked.CHECKED_KERNEL: Variant(tuned=True, checks=True),
+    Asked.ONE_BY_ONE_CHECKED_KERNEL: Variant(checks=True),
     Asked.BACKWARDS_KERNEL: Variant(backwards=True),
     Asked.BACKWARDS_CHECKED_KERNEL: Variant(backwards=True, checks=True),
     Asked.TRACED_KERNEL: Variant(checks=True, traced=True),
@@ -127,8 +127,8 @@ class Service:
         if name not in module.functions and name in module.variables:
             module, name = with_initial_kernel(module, name)
             variant = replace(variant, checks=False)  # what other kernels call in there has no place in their tables
-        if ALWAYS_TUNED_VARIABLE in os.environ and not (variant.backwards or variant.traced):
-            variant = replace(variant, tuned=True)
+        if ONE_BY_ONE_VARIABLE in os.environ:
+            variant = replace(variant, tuned=False)
         key = kernel_key(module, name, variant)
         made = self._kept.find(key)
         if made is not None:

@@ -29,8 +29,8 @@ from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
 from quiesce.simulator.kernels.translation.work_group_vectorisation import together_function
 from quiesce.simulator.kernels.translation.work_item_loops import loop_functions
 
-_INSTRUCTIONS_MAX: Final = 2_000
-"""A longer kernel is not compiled for all threads together: that would take seconds."""
+_INSTRUCTIONS_MAX: Final = 1_000
+"""A longer kernel is not compiled for all threads together: this one takes two seconds."""
 
 
 @dataclass(frozen=True, slots=True)

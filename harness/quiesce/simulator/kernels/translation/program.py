@@ -30,7 +30,7 @@ class Variant:
     """One of the ways in which a kernel is compiled: for each there is an object of its own."""
 
     tuned: bool = False
-    """With loops over all threads of a block as well, which take longer to compile and less to run."""
+    """With loops over all threads of a block where there is a loop or a barrier; else each thread runs by itself."""
     checks: bool = False
     """Accesses are judged while the kernel runs."""
     backwards: bool = False

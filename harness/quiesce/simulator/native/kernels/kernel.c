@@ -11,8 +11,6 @@
 #include "machine/settings.h"
 
 enum { BUCKETS = 4096 };
-// So many threads run for some 20 ms. A launch counts for some at least, since few threads may do much each.
-enum { MANY_THREADS = 1 << 22, MANY_THREADS_WAITING = 1 << 20, LAUNCH_THREADS = 1 << 15 };
 
 static struct kernel *buckets[BUCKETS];
 
@@ -66,7 +64,8 @@ static struct kernel *new_kernel(uint64_t key, const struct source *source, unsi
     uint64_t identity = source->ptx ? source->ptx->identity : 0;
     *kernel = (struct kernel){.key = key, .identity = identity, .device = device, .name = name};
     char reason[OBJECT_REASON_BYTES] = "";
-    if (!kernel_load(&kernel->object, source, device, OBJECT_USUAL, reason)) kernel->refusal = strdup(reason);
+    enum object_kind kind = settings.orders ? OBJECT_ONE_BY_ONE : OBJECT_USUAL;
+    if (!kernel_load(&kernel->object, source, device, kind, reason)) kernel->refusal = strdup(reason);
     return kernel;
 }
 
@@ -97,21 +96,12 @@ const struct kernel_info *kernel_info(uint64_t key, const struct source *source,
     return kernel && kernel->object.memory ? &kernel->object.info : NULL;
 }
 
-const struct object *kernel_object(const struct kernel *found, const struct source *source, uint64_t threads) {
+void kernel_turn(const struct kernel *found, const struct source *source) {
     struct kernel *kernel = (struct kernel *)found;  // they are all made here
-    if (settings.orders) {
-        bool is_wanted = !kernel->threads++ && !kernel->object.info.suspends;
-        char reason[OBJECT_REASON_BYTES] = "";  // without it the orders are those of blocks alone
-        if (is_wanted) kernel_load(&kernel->backwards, source, kernel->device, OBJECT_BACKWARDS, reason);
-        return &kernel->object;
-    }
-    uint64_t many = kernel->object.info.suspends ? MANY_THREADS_WAITING : MANY_THREADS, before = kernel->threads;
-    kernel->threads += threads > LAUNCH_THREADS ? threads : LAUNCH_THREADS;
-    if (before < many && kernel->threads >= many) {
-        char reason[OBJECT_REASON_BYTES] = "";  // it was compiled before: the first object is as good
-        kernel_load(&kernel->tuned, source, kernel->device, OBJECT_TUNED, reason);
-    }
-    return kernel->tuned.memory ? &kernel->tuned : &kernel->object;
+    if (!settings.orders || kernel->is_turned || kernel->object.info.suspends) return;
+    kernel->is_turned = true;
+    char reason[OBJECT_REASON_BYTES] = "";  // without it the orders are those of blocks alone
+    kernel_load(&kernel->backwards, source, kernel->device, OBJECT_BACKWARDS, reason);
 }
 
 bool kernel_is_new(const struct kernel *found) {
@@ -127,7 +117,6 @@ void kernels_close(void) {
             struct kernel *kernel = buckets[i];
             buckets[i] = kernel->next;
             object_unload(&kernel->object);
-            object_unload(&kernel->tuned);
             object_unload(&kernel->backwards);
             free(kernel->name);
             free(kernel->refusal);

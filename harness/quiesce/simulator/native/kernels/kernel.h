@@ -14,13 +14,12 @@ struct kernel {
     uint64_t identity;  // of the PTX
     unsigned device;
     char *name;
-    struct object object;  // without memory: it can't be run
-    struct object tuned;   // the same for a kernel that is launched often; without memory: there is none
+    struct object object;     // without memory: it can't be run
     struct object backwards;  // the same, whose threads run from the last to the first; without memory: there is none
-    uint64_t threads;      // that were launched so far
-    unsigned runs;         // of several blocks, as far as they are looked at
-    char *refusal;         // why it can't be run; NULL: it can
-    bool is_told;          // that it can't
+    bool is_turned;           // whether that one was asked for
+    unsigned runs;            // of several blocks, as far as they are looked at
+    char *refusal;            // why it can't be run; NULL: it can
+    bool is_told;             // that it can't
 };
 
 // Compiles and loads what a source names. Returns whether it can be run; else the reason is written.
@@ -37,9 +36,8 @@ const struct kernel *kernel_find(uint64_t key, const struct source *source, unsi
 // What it states of itself, of one that is asked about and need not be launched. NULL: nothing, and nothing is said.
 const struct kernel_info *kernel_info(uint64_t key, const struct source *source, unsigned device);
 
-// What to run for a launch of so many threads. The kernel is compiled a second time after many of them: which launch
-// that is depends on their numbers only, so that it is the same one in each run.
-const struct object *kernel_object(const struct kernel *kernel, const struct source *source, uint64_t threads);
+// Where launches run in several orders: asks for the object whose threads run backwards, if there can be one.
+void kernel_turn(const struct kernel *kernel, const struct source *source);
 
 // Whether a run of it is one of the first, which are looked at for races of its blocks. Each call counts one.
 bool kernel_is_new(const struct kernel *kernel);

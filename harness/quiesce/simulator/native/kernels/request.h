@@ -14,9 +14,9 @@ struct answer {
 
 enum object_kind {
     OBJECT_USUAL,
-    OBJECT_TUNED,      // it may take longer to compile, and has to run faster
-    OBJECT_TRACED,     // it tells of each round of a loop (rounds.h)
-    OBJECT_BACKWARDS,  // its threads run from the last to the first
+    OBJECT_ONE_BY_ONE,  // each thread runs by itself, so that the runtime may choose their order
+    OBJECT_TRACED,      // it tells of each round of a loop (rounds.h)
+    OBJECT_BACKWARDS,   // its threads run from the last to the first
 };
 
 // The text of PTX without the bodies of functions (machine/upcalls.h).
