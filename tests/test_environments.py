@@ -15,7 +15,7 @@ yaml = pytest.importorskip("yaml", reason="it comes with the extra 'test'")
 
 WORKFLOWS: Final = ROOT / ".github" / "workflows"
 TESTS: Final = ROOT / "tests"
-MEASURES: Final = frozenset({"bench", "mutants"})
+MEASURES: Final = frozenset({"bench", "cuda-samples", "mutants"})
 """Environments that assert nothing."""
 MINUTES_MAX: Final = 12
 
