@@ -399,6 +399,20 @@ def test_the_driver_opens_what_the_runtime_exports_and_a_reset_closes_it(tmp_pat
         assert kinds(judged(tmp_path, exporter, importer.replace("END)", f"{end})"))) == CLEAN
 
 
+def test_what_another_device_opens_it_can_use(tmp_path: Path) -> None:
+    """``cudaIpcOpenMemHandle`` enables access to the exporter's device; an event is of the device that opens it."""
+    exporter = """
+        void *made = block(100); handle e = event(); OK(cudaMemset(made, 5, 100)); OK(cudaDeviceSynchronize());
+        go(); join(); OK(cudaEventDestroy(e)); OK(cudaFree(made));"""
+    importer = """
+        OK(cudaSetDevice(1)); void *made = opened(); handle e = opened_event(), s; wait_for();
+        if (cudaDeviceEnablePeerAccess(0, 0) != 704) return 1;
+        OK(cudaStreamCreate(&s)); OK(cudaMemsetAsync(made, 6, 100, s)); OK(cudaEventRecord(e, s));
+        OK(cudaStreamSynchronize(s)); OK(cudaEventDestroy(e)); OK(cudaStreamDestroy(s));
+        OK(cudaIpcCloseMemHandle(made)); go();"""
+    assert kinds(judged(tmp_path, exporter, importer, options={"devices": 2})) == CLEAN
+
+
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [

@@ -134,6 +134,12 @@ static struct import *known(const struct shared_entry *entry, uint64_t serial) {
     return each;
 }
 
+// "For contexts on different devices cudaIpcOpenMemHandle can attempt to enable peer access between the devices as if the
+// user called cudaDeviceEnablePeerAccess": the only flag that there is asks for it.
+static void enable_peer(const struct shared_entry *entry) {
+    if (entry->device != device_current()) device_enable_peer(entry->device);
+}
+
 enum status memory_import(const struct shared_handle *handle, uint64_t *address) {
     enum status status = upcalls.order.forbid_unsafe();
     if (status) return status;
@@ -144,6 +150,7 @@ enum status memory_import(const struct shared_handle *handle, uint64_t *address)
     struct import *import = known(entry, handle->serial);
     if (import) {
         import->opens++;
+        enable_peer(entry);
         *address = address_of(import);
         return OK;
     }
@@ -164,6 +171,7 @@ enum status memory_import(const struct shared_handle *handle, uint64_t *address)
     }
     shadow_write(address_of(import), import->size_bytes);  // who exports it may have written all of it
     see(SEEN_ALLOCATED, import);
+    enable_peer(entry);
     *address = address_of(import);
     return OK;
 }

@@ -6,6 +6,7 @@
 #include "ledger/handle.h"
 #include "ledger/ledger.h"
 #include "ledger/stacks.h"
+#include "machine/device.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
 #include "order/capture.h"
@@ -67,7 +68,8 @@ enum status event_import(const struct shared_handle *handle, struct event **made
     const struct shared_table *table = shared_find(handle, THING_EVENT, &entry);
     if (!table || entry->device >= settings.devices) return INVALID_HANDLE;
     if (!shared_open(entry)) return OUT_OF_MEMORY;
-    enum status status = event_create(entry->device, false, false, made);
+    // It "behaves like a locally created event" (cudaIpcOpenEventHandle), so it is of the device that opens it.
+    enum status status = event_create(device_current(), false, false, made);
     if (status) {
         shared_close(entry);
         return status;
@@ -76,7 +78,7 @@ enum status event_import(const struct shared_handle *handle, struct event **made
     (*made)->imported = true;
     ledger_see((struct observation){.seen = SEEN_IMPORTED,
                                     .thing = THING_EVENT,
-                                    .device = (uint16_t)entry->device,
+                                    .device = (uint16_t)(*made)->device,
                                     .stack = stack_of_call(),
                                     .object = (*made)->serial,
                                     .address = handle->serial,
