@@ -65,6 +65,11 @@ def test_text_is_compiled_for_the_device(client: Client, target: str, versions: 
     assert asked(client, ptx(target)) == versions
 
 
+@pytest.mark.parametrize("space", ["\t", "\r\n", " \n\t"])
+def test_text_may_begin_with_white_space(client: Client, space: str) -> None:
+    assert asked(client, space.encode() + ptx("sm_75")) == (75, 80)
+
+
 @pytest.mark.parametrize(
     ("entries", "versions"),
     [

@@ -1,5 +1,6 @@
 #include "code/image.h"
 
+#include <ctype.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ size_t image_length(const char *image, size_t room) {
         size_t segments = header.e_phoff + (size_t)header.e_phnum * header.e_phentsize;
         return sections > segments ? sections : segments;
     }
-    bool is_text = *image == '/' || *image == '.' || *image == '\n' || *image == ' ';
+    bool is_text = *image == '/' || *image == '.' || isspace((unsigned char)*image);
     return is_text ? strnlen(image, room) : 0;  // PTX begins with a comment or a directive, and ends with a NUL
 }
 
