@@ -57,6 +57,18 @@ def test_a_package_of_the_clients_own_is_found(tmp_path: Path, run: Path, proces
     assert f"library {library.parent}/./{library.name}" in found.text().splitlines()
 
 
+def test_what_nvrtc_opens_by_name_is_opened_first(tmp_path: Path, run: Path, process: int) -> None:
+    library = place(tmp_path, "cuda_nvrtc/lib/libnvrtc.so.12")
+    for name in ("libnvrtc-builtins.so.12.9", "libnvrtc-builtins.so.11.8", "libnvrtc-builtins.alt.so.12.9"):
+        (library.parent / name).touch()
+    lines = find_toolkit("libnvrtc", process, run).text().splitlines()
+    opened = [line.partition(" ") for line in lines if line.startswith(("beside", "library"))]
+    assert [(word, Path(path).name) for word, _, path in opened] == [
+        ("beside", "libnvrtc-builtins.so.12.9"),
+        ("library", "libnvrtc.so.12"),
+    ]
+
+
 def test_the_version_of_the_clients_runtime_comes_first(tmp_path: Path, run: Path, process: int) -> None:
     place(tmp_path, "cu13/lib/libnvrtc.so.13")
     older = place(tmp_path, "cuda_nvrtc/lib/libnvrtc.so.12")

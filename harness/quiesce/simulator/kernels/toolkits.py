@@ -71,10 +71,17 @@ class Toolkit:
         if self.library is None:
             lines.append(f"reason {self.wanted} is not installed; run {pip} {self.wheel}")
         else:
+            lines += [f"beside {each}" for each in _opened_by_name(self.library)]
             # the loader knows ours by the path that the client asked for, and is to take this for another
             lines.append(f"library {self.library.parent}/./{self.library.name}")
         lines.append(f"headers-reason if the header is one of CUDA's, run {pip} {self.header_wheels}")
         return "\n".join(line for line in lines if "\n" not in line)
+
+
+def _opened_by_name(library: Path) -> list[Path]:
+    """Return what NVRTC opens by its name alone, which the loader finds only if it is there already."""
+    version = library.name.partition(".so.")[2]
+    return sorted(library.parent.glob(f"libnvrtc-builtins.so.{version}.*")) if "nvrtc" in library.name else []
 
 
 def find_toolkit(name: str, process: int, run: Path) -> Toolkit:

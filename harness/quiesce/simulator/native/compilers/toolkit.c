@@ -28,7 +28,9 @@ static void take(struct toolkit *toolkit, char *line, const char *own) {
     char *text = strchr(line, ' ');
     if (!text) return;
     *text++ = 0;
-    if (!strcmp(line, "library")) {
+    if (!strcmp(line, "beside")) {
+        dlopen(text, RTLD_NOW | RTLD_LOCAL);  // where it can't be opened, the library says so itself
+    } else if (!strcmp(line, "library")) {
         open_library(toolkit, text, own);
     } else if (!strcmp(line, "reason")) {
         toolkit->reason = strdup(text);
