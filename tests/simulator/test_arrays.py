@@ -85,6 +85,27 @@ def test_rows_go_into_an_array_and_come_back(client: Any) -> None:
     assert client.call("Memcpy2DToArray", 64, size(0), size(2), rows, size(16), size(12), size(2), 1) == 400
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["waits", "on a stream"])
+def test_bytes_go_row_after_row(start: Any, *, stream: bool) -> None:
+    client, size = start("cuda:12", recycle="never"), ctypes.c_size_t
+    end, last = ("Async", (client.make("StreamCreate"),)) if stream else ("", ())
+    make = lambda: client.make("MallocArray", ctypes.byref(FLOATS), size(2), size(3), 0)  # noqa: E731
+    array, other = make(), make()
+    client.ok(f"MemcpyToArray{end}", array, size(0), size(0), bytes(24), size(24), 1, *last)
+    client.ok(f"MemcpyToArray{end}", array, size(4), size(1), b"over two", size(8), 1, *last)
+    back = ctypes.create_string_buffer(12)
+    client.ok(f"MemcpyFromArray{end}", back, array, size(4), size(1), size(12), 2, *last)
+    client.ok("DeviceSynchronize")
+    assert back.raw == b"over two" + bytes(4)
+    client.ok("MemcpyArrayToArray", other, size(0), size(0), array, size(4), size(1), size(12), 3)
+    client.ok("Memcpy2DArrayToArray", other, size(4), size(1), array, size(4), size(1), size(4), size(2), 3)
+    client.ok("MemcpyFromArray", back, other, size(0), size(1), size(12), 2)
+    assert back.raw == b"\0\0\0\0over\0\0\0\0", "the second copy has two rows of one element"
+    for at, count in (((0, 0), 25), ((4, 2), 5), ((9, 0), 1), ((0, 4), 0)):
+        assert client.call("MemcpyToArray", array, size(at[0]), size(at[1]), bytes(25), size(count), 1) == 1
+    assert client.call("MemcpyToArray", 64, size(0), size(0), bytes(8), size(8), 1) == 400
+
+
 def test_copies_in_three_dimensions(client: Any) -> None:
     array = client.make("Malloc3DArray", ctypes.byref(FLOATS), Extent(2, 2, 2), 0)
     source, back = bytes(range(32)), ctypes.create_string_buffer(32)

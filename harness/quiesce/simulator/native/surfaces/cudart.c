@@ -32,6 +32,7 @@
 #include "surfaces/stream_calls.inc"
 #include "surfaces/capture_calls.inc"
 #include "surfaces/array_stream_calls.inc"
+#include "surfaces/array_byte_calls.inc"
 #include "surfaces/symbol_calls.inc"
 #undef ON
 #undef BY
@@ -50,6 +51,7 @@
 #include "surfaces/stream_calls.inc"
 #include "surfaces/capture_calls.inc"
 #include "surfaces/array_stream_calls.inc"
+#include "surfaces/array_byte_calls.inc"
 #include "surfaces/symbol_calls.inc"
 
 EXPORT int cudaRuntimeGetVersion(int *version) {
