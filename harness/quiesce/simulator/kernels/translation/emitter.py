@@ -306,7 +306,9 @@ class Emitter(Code):
 
     def _function_address(self, symbol: Symbol) -> str:
         text = self.program.module.functions[symbol.name]
-        if text.is_entry or text.body is None or symbol.offset:
+        if text.is_entry:
+            raise self.refuse(f"kernels that launch kernels ('{symbol.name}', dynamic parallelism) are not simulated")
+        if text.body is None or symbol.offset:
             raise self.refuse(f"the address of '{symbol.name}' is not that of a function that can be called")
         return self.define(f"ptrtoint ptr @f{self.program.number_of(symbol.name)} to i64")
 
