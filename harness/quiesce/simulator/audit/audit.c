@@ -17,6 +17,7 @@
 #include "run.h"
 #include "served.h"
 #include "system.h"
+#include "system_calls.h"
 #include "thread_storage.h"
 #include "witness.h"
 
@@ -154,6 +155,15 @@ SHOWN void la_preinit(uintptr_t *cookie) {
     has_begun = 1;
 }
 
+/* Before release 2.34 of glibc, libpthread has some of the functions as well. */
+static void look_at_c_library(struct link_map *map) {
+    const char *name = base_name(map->l_name);
+    if (is_same(name, SIMULATOR_NAME)) system_calls_tell(map);
+    if (has_begun) return;
+    if (is_same(name, "libc.so.6")) execs_follow(map);
+    if (is_same(name, "libc.so.6") || is_same(name, "libpthread.so.0")) system_calls_follow(map);
+}
+
 SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
     const char *stands_in;
     (void)cookie;
@@ -165,7 +175,7 @@ SHOWN unsigned int la_objopen(struct link_map *map, Lmid_t space, uintptr_t *coo
         if (space == LM_ID_BASE && !has_begun) redirect_look_at(map, program);
         return 0;
     }
-    if (space == LM_ID_BASE && !has_begun && is_same(base_name(map->l_name), "libc.so.6")) execs_follow(map);
+    if (space == LM_ID_BASE) look_at_c_library(map);
     service answer = served_as(map->l_name, &stands_in);
     if (answer == NO_RUNTIME && !run_has(map->l_name)) answer = served_as(soname_of(map), &stands_in);
     if (answer == COMPILER) return 0;

@@ -51,9 +51,21 @@ static const Elf64_Sym *find_by_sysv_hash(const dynamic_symbols *of, const char 
     return NULL;
 }
 
+static const Elf64_Sym *find(const dynamic_symbols *of, const char *name) {
+    return of->gnu_hash ? find_by_gnu_hash(of, name) : find_by_sysv_hash(of, name);
+}
+
 ElfW(Addr) dynamic_symbols_find(const dynamic_symbols *of, const char *name) {
-    const Elf64_Sym *found = of->gnu_hash ? find_by_gnu_hash(of, name) : find_by_sysv_hash(of, name);
+    const Elf64_Sym *found = find(of, name);
     return found ? of->base + found->st_value : 0;
+}
+
+ElfW(Addr) dynamic_symbols_replace(const dynamic_symbols *of, const char *name, ElfW(Addr) address) {
+    Elf64_Sym *found = (Elf64_Sym *)find(of, name);
+    if (!found || ELF64_ST_TYPE(found->st_info) != STT_FUNC) return 0;
+    ElfW(Addr) original = of->base + found->st_value;
+    found->st_value = address - of->base;
+    return original;
 }
 
 // What an object takes from others stands before all that can be found in it; but a program that says itself where it

@@ -18,5 +18,9 @@ int dynamic_symbols_open(dynamic_symbols *of, const struct link_map *map);
 // Return the address of what the object defines under a name, or 0.
 ElfW(Addr) dynamic_symbols_find(const dynamic_symbols *of, const char *name);
 
+// Let a function that the object defines lie at another address for all who look for it from now on, and return the one
+// that it had, or 0 where it has no such function. The table can be written.
+ElfW(Addr) dynamic_symbols_replace(const dynamic_symbols *of, const char *name, ElfW(Addr) address);
+
 // Return how many of the names, the last of which is NULL, the object takes from others.
 int dynamic_symbols_needed(const dynamic_symbols *of, const char *const *names);

@@ -49,6 +49,7 @@
 #include "order/running.h"
 #include "order/stream.h"
 #include "order/stream_handles.h"
+#include "order/system_calls.h"
 #include "order/user_object.h"
 #include "reach/reach.h"
 
@@ -139,6 +140,7 @@ static const char *start(const char *text) {
     driver_open();
     unsimulated_open();
     running_open();
+    system_calls_open();
     refusals_open();
     running = true;
     starting = false;
@@ -147,6 +149,7 @@ static const char *start(const char *text) {
 
 static void stop(void) {
     if (!running) return;
+    system_calls_close();
     guards_close();
     user_objects_close();
     captures_close();

@@ -185,20 +185,23 @@ void guard_stop(void) {
 
 // -- the access ------------------------------------------------------------------------------------------------------
 
-static bool is_used(const struct guard *guard, uint64_t address) {
-    uint64_t offset = address - guard->start;
-    if (address < guard->start || (guard->height == 1 ? 0 : offset / guard->pitch) >= guard->height) return false;
-    return (guard->height == 1 ? offset : offset % guard->pitch) < guard->width;
+// The first byte of a range that the work uses, or 0.
+static uint64_t first_used(const struct guard *guard, uint64_t start, uint64_t end) {
+    uint64_t first = start > guard->start ? start : guard->start;
+    uint64_t row = guard->height == 1 ? 0 : (first - guard->start) / guard->pitch;
+    uint64_t row_start = guard->start + row * guard->pitch;
+    if (first - row_start >= guard->width) first = row_start + guard->pitch, row++;
+    return first < end && row < guard->height ? first : 0;
 }
 
-static bool has_page(const struct guard *guard, const void *address) {
-    uint64_t page = *(const uint64_t *)address & ~(PAGE_BYTES - 1ull);
-    return guard->first <= page && page < guard->end;
+static bool has_pages(const struct guard *guard, const void *range) {
+    const struct span *pages = range;
+    return guard->first < pages->start + pages->size_bytes && pages->start < guard->end;
 }
 
-static void see(uint64_t address, bool writes) {
+static void see(uint64_t address, bool writes, const char *access) {
     const char *call = ledger_entered();
-    ledger_enter(writes ? "a write of the host" : "a read of the host");
+    ledger_enter(access);
     stacks_new_call();
     ledger_see((struct observation){.seen = writes ? SEEN_HOST_WROTE : SEEN_HOST_READ,
                                     .thing = memory_find(address).thing,
@@ -210,15 +213,13 @@ static void see(uint64_t address, bool writes) {
 }
 
 // A call that waits for a stream forgets what came before it, so only what is still protected is looked at. All guards
-// of the page go, for the host is about to use it.
-static bool meet(uint64_t address, bool writes, bool is_client) {
-    bool is_told = false;
-    for (unsigned i = 0; i < guard_count && is_client && !is_told; i++) {
-        is_told = is_used(&guards[i], address) && (writes || guards[i].writes);
-        if (is_told) see(address, writes);
-    }
-    release(has_page, &address);
-    return let_page_go(address);
+// of the pages go, for the host is about to use them.
+static void meet(uint64_t start, uint64_t size_bytes, bool writes, const char *access) {
+    uint64_t used = 0, first = start & ~(PAGE_BYTES - 1ull);
+    for (unsigned i = 0; i < guard_count && access && !used; i++)
+        if (writes || guards[i].writes) used = first_used(&guards[i], start, start + size_bytes);
+    if (used) see(used, writes, access);
+    release(has_pages, &(struct span){.start = first, .size_bytes = start + size_bytes - first});
 }
 
 static bool is_watchable(uint64_t address) {
@@ -233,7 +234,8 @@ static bool is_met(uint64_t address, bool writes) {
     bool is_ours = lock_is_held();
     int error = errno;
     if (!is_ours) lock_take();
-    bool is_let_go = meet(address, writes, !is_ours);
+    meet(address, 1, writes, is_ours ? NULL : writes ? "a write of the host" : "a read of the host");
+    bool is_let_go = let_page_go(address);
     if (!is_ours) lock_release();
     errno = error;
     return is_let_go;
@@ -244,6 +246,32 @@ bool guard_meet(uint64_t address, const void *state) {
     const ucontext_t *context = state;
     bool writes = context->uc_mcontext.gregs[REG_ERR] & IS_WRITE;
     return is_met(address, writes);
+}
+
+bool guard_is_any(void) { return __atomic_load_n(&guard_count, __ATOMIC_RELAXED) && !lock_is_held(); }
+
+bool guard_lift(uint64_t start, uint64_t size_bytes) {
+    bool is_any = false, is_child = getpid() != process;
+    if (!size_bytes || !is_watchable(start)) return false;
+    const struct span range = {.start = start, .size_bytes = size_bytes};
+    if (!is_child) lock_take();
+    for (unsigned i = 0; i < guard_count; i++)
+        if (has_pages(&guards[i], &range)) is_any |= let_go(guards[i].first, guards[i].end);
+    if (!is_child) lock_release();
+    return is_any && !is_child;
+}
+
+void guard_used(uint64_t start, uint64_t size_bytes, bool writes, const char *access) {
+    if (!size_bytes || !is_watchable(start)) return;
+    lock_take();
+    meet(start, size_bytes, writes, access);
+    lock_release();
+}
+
+void guard_restore(void) {
+    lock_take();
+    protect_again(0, UINT64_MAX);
+    lock_release();
 }
 
 static void pass_on(int number, siginfo_t *about, void *state) {

@@ -36,4 +36,11 @@ void guard_resume_all(void);
 // For a handler of SIGSEGV, which was given `state`: whether an access faulted because of this. It may be tried again.
 bool guard_meet(uint64_t address, const void *state);
 
+// For a call that hands memory to the system. No page of the memory is protected from `guard_lift` on, which says
+// whether one was, to `guard_restore`. In between stands what was used, and in whose name.
+bool guard_is_any(void);
+bool guard_lift(uint64_t start, uint64_t size_bytes);
+void guard_used(uint64_t start, uint64_t size_bytes, bool writes, const char *access);
+void guard_restore(void);
+
 void guards_close(void);
