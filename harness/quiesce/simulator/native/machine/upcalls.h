@@ -18,6 +18,8 @@ struct upcalls {
         enum status (*finish_device)(unsigned device);
         // Whether captures forbid an allocation, a free or the query of an event.
         enum status (*forbid_unsafe)(void);
+        // Memory of the client's own is no longer registered: its pages are left alone.
+        void (*leave_alone)(uint64_t start, uint64_t size_bytes);
     } order;
     struct kernels_upcalls {
         // A launch of a kernel that computes, as queues and graphs hold it; NULL: nothing computes.

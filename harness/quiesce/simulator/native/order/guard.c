@@ -14,6 +14,7 @@
 #include "machine/settings.h"
 #include "memory/blocks.h"
 #include "memory/places.h"
+#include "memory/registered.h"
 #include "order/objects.h"
 #include "order/work.h"
 
@@ -27,6 +28,7 @@ static struct guard {
     bool is_blocking, writes;
 } guards[GUARDS_MAX];
 static unsigned guard_count;
+static uint64_t registered_first = UINT64_MAX, registered_end;  // registered memory that was ever guarded lies in between
 
 // Streams that waited for others, by their keys.
 static struct order {
@@ -85,13 +87,26 @@ static void protect_again(uint64_t first, uint64_t end) {
             if (guards[i].writes == writes && guards[i].first < end && first < guards[i].end) protect(&guards[i]);
 }
 
+static uint64_t let_go_count;
+
+// A client may have unmapped some of what it registered.
 static bool let_go(uint64_t first, uint64_t end) {
-    return !mprotect((void *)first, end - first, PROT_READ | PROT_WRITE);
+    __atomic_fetch_add(&let_go_count, 1, __ATOMIC_RELAXED);
+    if (!mprotect((void *)first, end - first, PROT_READ | PROT_WRITE)) return true;
+    bool is_any = false;
+    for (uint64_t page = first; page < end; page += PAGE_BYTES)
+        is_any |= !mprotect((void *)page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+    return is_any;
 }
 
 static bool let_page_go(uint64_t address) {
     uint64_t page = address & ~(PAGE_BYTES - 1ull);
     return let_go(page, page + PAGE_BYTES);
+}
+
+static bool has_pages(const struct guard *guard, const void *range) {
+    const struct span *pages = range;
+    return guard->first < pages->start + pages->size_bytes && pages->start < guard->end;
 }
 
 // Ends those guards that `ends` is true of. Other guards may have some of their pages.
@@ -113,11 +128,11 @@ static void release(bool (*ends)(const struct guard *guard, const void *what), c
 
 void guard_suspend(uint64_t start, uint64_t size_bytes) {
     uint64_t first = start & ~(PAGE_BYTES - 1ull), end = (start + size_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
-    for (unsigned i = 0; i < guard_count; i++)
-        if (guards[i].first < end && first < guards[i].end) {
-            let_go(first, end);
-            return;
-        }
+    for (unsigned i = 0; i < guard_count; i++) {
+        uint64_t from = guards[i].first > first ? guards[i].first : first;
+        uint64_t to = guards[i].end < end ? guards[i].end : end;
+        if (from < to) let_go(from, to);
+    }
 }
 
 void guard_resume(uint64_t start, uint64_t size_bytes) { protect_again(start, start + size_bytes); }
@@ -174,6 +189,10 @@ void guard_release_device(unsigned device) {
     if (guard_count) release(is_of_device, &device);
 }
 
+void guard_leave_alone(uint64_t start, uint64_t size_bytes) {
+    if (guard_count) release(has_pages, &(struct span){.start = start, .size_bytes = size_bytes});
+}
+
 static bool is_any(const struct guard *guard, const void *nothing) { return guard != nothing; }
 
 void guard_release_all(void) { release(is_any, NULL); }
@@ -192,11 +211,6 @@ static uint64_t first_used(const struct guard *guard, uint64_t start, uint64_t e
     uint64_t row_start = guard->start + row * guard->pitch;
     if (first - row_start >= guard->width) first = row_start + guard->pitch, row++;
     return first < end && row < guard->height ? first : 0;
-}
-
-static bool has_pages(const struct guard *guard, const void *range) {
-    const struct span *pages = range;
-    return guard->first < pages->start + pages->size_bytes && pages->start < guard->end;
 }
 
 static void see(uint64_t address, bool writes, const char *access) {
@@ -222,20 +236,40 @@ static void meet(uint64_t start, uint64_t size_bytes, bool writes, const char *a
     release(has_pages, &(struct span){.start = first, .size_bytes = start + size_bytes - first});
 }
 
-static bool is_watchable(uint64_t address) {
+static bool is_in_bank(uint64_t address) {
     const struct arena *bank = block_bank(address);
     return bank == &banks[BANK_PINNED] || bank == &banks[BANK_MANAGED];
 }
 
+static bool may_be_guarded(uint64_t start, uint64_t size_bytes) {
+    return is_in_bank(start) || (start < registered_end && registered_first < start + size_bytes);
+}
+
+static bool is_guarded(uint64_t address) {
+    for (unsigned i = 0; i < guard_count; i++)
+        if (guards[i].first <= address && address < guards[i].end) return true;
+    return false;
+}
+
+// Another thread may have let a page of registered memory go since the access faulted.
+static bool may_have_been_let_go(uint64_t address) {
+    static _Thread_local uint64_t last_address, last_count;
+    uint64_t count = __atomic_load_n(&let_go_count, __ATOMIC_RELAXED);
+    if (address == last_address && count == last_count) return false;
+    last_address = address, last_count = count;
+    return true;
+}
+
 // A child of the process has copies of the pages, and no machine.
 static bool is_met(uint64_t address, bool writes) {
-    if (!is_watchable(address)) return false;
-    if (getpid() != process) return let_page_go(address);
+    if (!may_be_guarded(address, 1)) return false;
+    if (getpid() != process) return (is_in_bank(address) || is_guarded(address)) && let_page_go(address);
     bool is_ours = lock_is_held();
     int error = errno;
     if (!is_ours) lock_take();
+    bool is_here = is_in_bank(address) || is_guarded(address);
     meet(address, 1, writes, is_ours ? NULL : writes ? "a write of the host" : "a read of the host");
-    bool is_let_go = let_page_go(address);
+    bool is_let_go = is_here ? let_page_go(address) : may_have_been_let_go(address);
     if (!is_ours) lock_release();
     errno = error;
     return is_let_go;
@@ -252,7 +286,7 @@ bool guard_is_any(void) { return __atomic_load_n(&guard_count, __ATOMIC_RELAXED)
 
 bool guard_lift(uint64_t start, uint64_t size_bytes) {
     bool is_any = false, is_child = getpid() != process;
-    if (!size_bytes || !is_watchable(start)) return false;
+    if (!size_bytes || !may_be_guarded(start, size_bytes)) return false;
     const struct span range = {.start = start, .size_bytes = size_bytes};
     if (!is_child) lock_take();
     for (unsigned i = 0; i < guard_count; i++)
@@ -262,7 +296,7 @@ bool guard_lift(uint64_t start, uint64_t size_bytes) {
 }
 
 void guard_used(uint64_t start, uint64_t size_bytes, bool writes, const char *access) {
-    if (!size_bytes || !is_watchable(start)) return;
+    if (!size_bytes || !may_be_guarded(start, size_bytes)) return;
     lock_take();
     meet(start, size_bytes, writes, access);
     lock_release();
@@ -309,16 +343,23 @@ static bool is_watched(void) {
 
 // -- work that is pending --------------------------------------------------------------------------------------------
 
-// The pages that hold nothing of the block but what is used, for a system call may use what lies beside it; and the
-// last page of the block, as clients round sizes up.
+static bool can_be_guarded(const struct guard *guard, const struct span *block) {
+    bool is_block = block->thing == THING_PINNED || block->thing == THING_MANAGED;
+    if (block->thing == THING_REGISTERED) is_block = registered_is_plain(guard->start);
+    uint64_t end = guard->start + (guard->height - 1) * guard->pitch + guard->width;
+    return is_block && !block->dead && end <= block->start + block->size_bytes;
+}
+
+// The pages that hold nothing of the block but what is used, for the system may use what lies beside it; and the last
+// page of a block that has its pages for itself, as clients round sizes up.
 static void add(struct guard guard) {
     uint64_t end = guard.start + (guard.height - 1) * guard.pitch + guard.width;
     struct span block = memory_find(guard.start);
-    bool is_block = (block.thing == THING_PINNED || block.thing == THING_MANAGED) && !block.dead;
-    if (!is_block || end > block.start + block.size_bytes) return;
+    if (!can_be_guarded(&guard, &block)) return;
     guard.first = (guard.start + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
     uint64_t last_page = (block.start + block.size_bytes - 1) & ~(PAGE_BYTES - 1ull);
-    guard.end = (end + (end > last_page ? PAGE_BYTES - 1 : 0)) & ~(PAGE_BYTES - 1ull);
+    bool has_last_page = block.thing != THING_REGISTERED && end > last_page;
+    guard.end = (end + (has_last_page ? PAGE_BYTES - 1 : 0)) & ~(PAGE_BYTES - 1ull);
     if (guard.first >= guard.end || guard_count == GUARDS_MAX || !is_watched()) return;
     for (unsigned i = 0; i < guard_count; i++) {
         struct guard *old = &guards[i];
@@ -329,6 +370,10 @@ static void add(struct guard guard) {
         return;
     }
     guards[guard_count++] = guard;
+    if (block.thing == THING_REGISTERED) {
+        if (guard.first < registered_first) registered_first = guard.first;
+        if (guard.end > registered_end) registered_end = guard.end;
+    }
     protect_again(guard.first, guard.end);
 }
 
@@ -339,18 +384,18 @@ void guard_set(const struct stream *stream, const struct work *work) {
                           .observation = ledger->ring_count,
                           .device = stream->device,
                           .is_blocking = !stream->nonblocking};
-    if (work->kind == WORK_FILL && is_watchable(work->fill.to)) {
+    if (work->kind == WORK_FILL && memory_is_of_host(work->fill.to)) {
         guard.start = work->fill.to, guard.pitch = work->fill.pitch;
         guard.width = work->fill.width, guard.height = work->fill.height, guard.writes = true;
         add(guard);
     }
     if (work->kind != WORK_COPY) return;
     guard.width = work->copy.width, guard.height = work->copy.height;
-    if (is_watchable(work->copy.to)) {
+    if (memory_is_of_host(work->copy.to)) {
         guard.start = work->copy.to, guard.pitch = work->copy.to_pitch, guard.writes = true;
         add(guard);
     }
-    if (is_watchable(work->copy.from) && !work->copy.staged) {
+    if (memory_is_of_host(work->copy.from) && !work->copy.staged) {
         guard.start = work->copy.from, guard.pitch = work->copy.from_pitch, guard.writes = false;
         add(guard);
     }

@@ -1,4 +1,4 @@
-// Accesses of the host to pinned and managed memory that pending work uses. Its pages are protected from the call that
+// Accesses of the host to pinned, registered and managed memory that pending work uses. Its pages are protected from the call that
 // puts the work on a stream until the host waits for it, so that an access in between faults. That is recorded, and the
 // access goes on; the judge knows what orders the two.
 #pragma once
@@ -9,7 +9,7 @@
 struct stream;
 struct work;
 
-// Protects what a copy or fill that returned before it was complete uses of pinned memory.
+// Protects what a copy or fill that returned before it was complete uses of such memory.
 void guard_set(const struct stream *stream, const struct work *work);
 
 // The same for what a kernel has used that runs before its launch returns. `number`: of the launch's observation.
@@ -26,6 +26,9 @@ void guard_release(const struct stream *stream, uint64_t before);
 void guard_release_device(unsigned device);
 void guard_release_all(void);
 void guard_stop(void);  // from now on the order of accesses is not known: none is protected any more
+
+// Registered memory is the client's own again.
+void guard_leave_alone(uint64_t start, uint64_t size_bytes);
 
 // The runtime itself uses pages in between.
 void guard_suspend(uint64_t start, uint64_t size_bytes);

@@ -38,7 +38,7 @@ void stream_drop(struct stream *stream) {
 struct stream *stream_legacy(unsigned device) { return &legacy[device]; }
 
 enum status streams_open(void) {
-    upcalls.order = (struct order_upcalls){stream_finish_device, capture_forbid_unsafe};
+    upcalls.order = (struct order_upcalls){stream_finish_device, capture_forbid_unsafe, guard_leave_alone};
     dice = settings.seed ^ 0x5eed;
     for (unsigned i = 0; i < DEVICES_MAX; i++) {
         legacy[i] = (struct stream){.references = 1, .alive = true, .legacy = true, .device = i};

@@ -176,13 +176,15 @@ static void look_for_second_staging(uint64_t from, uint64_t size_bytes) {
 static enum status stage(struct copy *copy) {
     copy->staged = malloc(copy->width * copy->height);
     if (!copy->staged) return OUT_OF_MEMORY;
-    for (uint64_t row = 0; row < copy->height; row++) {
-        char *to = (char *)copy->staged + row * copy->width;
-        if (client_memory_read(to, copy->from + row * copy->from_pitch, copy->width)) continue;
-        forget(copy->staged, copy->width * copy->height);
-        return INVALID_VALUE;
-    }
-    return OK;
+    bool is_there = true;
+    uint64_t size_bytes = extent(copy->from_pitch, copy->width, copy->height);
+    guard_suspend(copy->from, size_bytes);
+    for (uint64_t row = 0; row < copy->height && is_there; row++)
+        is_there = client_memory_read((char *)copy->staged + row * copy->width, copy->from + row * copy->from_pitch,
+                                      copy->width);
+    guard_resume(copy->from, size_bytes);
+    if (!is_there) forget(copy->staged, copy->width * copy->height);
+    return is_there ? OK : INVALID_VALUE;
 }
 
 static enum status finish(struct stream *stream) {
