@@ -45,6 +45,8 @@ void put_own(void) { cudaMemcpyAsync(device, own, BYTES, TO_DEVICE, stream); }
 void *read_own(void *unused) { for (int i = 0; i < BYTES; i++) sum += own[i]; return unused; }
 void *read_all(void *unused) { for (int i = 0; i < BYTES; i++) sum += host[i]; return unused; }
 void read_in_order(void *unused) { read_all(unused); }
+volatile int is_told, is_written;
+void write_when_told(void *unused) { while (!is_told); host[77] = 1, is_written = 1; }
 void handle_fault(int number) { signal(number, SIG_DFL); }
 void act(const char *what) {
 """
@@ -105,6 +107,11 @@ CORRECT: Final = {
     "default-stream": "handle a; cudaStreamCreate(&a); cudaMemcpyAsync(host, device, BYTES, TO_HOST, a); "
     "while (cudaStreamQuery(0)); read_all(0); cudaStreamDestroy(a);",
     "host-function": "get(); cudaLaunchHostFunc(stream, read_in_order, 0);",
+    "host-function-before-a-copy": "cudaLaunchHostFunc(stream, write_when_told, 0); put(); is_told = 1; "
+    "while (!is_written) cudaStreamQuery(stream);",
+    "host-function-before-a-copy-of-another-stream": "cudaLaunchHostFunc(stream, write_when_told, 0); "
+    "cudaEventRecord(event, stream); cudaStreamWaitEvent(other, event, 0); "
+    "cudaMemcpyAsync(device, host, BYTES, TO_DEVICE, other); is_told = 1; cudaStreamSynchronize(stream);",
     "synchronous-copy": "cudaMemcpy(host, device, BYTES, TO_HOST); read_all(0);",
     "free": "get(); cudaFreeHost(beside); read_all(0); cudaHostAlloc((void **)&beside, 100, 0);",
     "only-read": "put(); read_all(0); cudaStreamSynchronize(stream); host[5] = 1;",

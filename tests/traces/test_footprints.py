@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from quiesce.simulator.judge import races
-from quiesce.simulator.judge.races import Mask, shared_bytes
+from quiesce.simulator.judge.masks import Mask, shared_bytes
 
 
 def bytes_of(mask: Mask, low: int, high: int) -> set[int]:
@@ -22,7 +21,7 @@ def bytes_of(mask: Mask, low: int, high: int) -> set[int]:
 @pytest.mark.parametrize("chunk_bytes", [1 << 23, 7, 64])
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_what_all_masks_mean(count: int, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(races, "_CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr("quiesce.simulator.judge.masks._CHUNK_BYTES", chunk_bytes)
     draw = random.Random(count)
     nothing = 0
     for _ in range(200):

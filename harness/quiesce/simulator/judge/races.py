@@ -6,7 +6,6 @@ becomes a finding with both calls, what each does at which line, and the bytes t
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -21,57 +20,11 @@ from quiesce.model.program_rules import ORDERED
 from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words, shown_path
 from quiesce.simulator.judge.drafts import Draft, order_in_words
+from quiesce.simulator.judge.masks import Mask, shared_bytes
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.quoting import quoted_places
 from quiesce.simulator.judge.wording import stream_in_words, thing_in_words
 from quiesce.simulator.runtime import Flag, Piece, ProgramSources, Record, Seen, Thing, Touch, Touched
-
-_CHUNK_BYTES: Final = 1 << 23
-"""So many addresses are compared at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """Which bytes from ``start`` on are meant: a bit for each, the lowest first. When they end they begin again."""
-
-    start: int
-    bits: bytes
-
-    def between(self, low: int, high: int) -> int:
-        """Return the bits of a range as a number."""
-        period = 8 * len(self.bits)
-        first = (low - self.start) % period
-        count = high - low
-        repeated = self.bits * ((first + count) // period + 1)
-        part = repeated[first // 8 : (first + count + 7) // 8]
-        return int.from_bytes(part, "little") >> first % 8 & (1 << count) - 1
-
-
-def shared_bytes(low: int, high: int, *masks: Mask | None) -> tuple[int, int] | None:
-    """Return the first byte of ``[low, high)`` that all masks mean, and how many these are; None: there is none.
-
-    None among the masks means every byte.
-    """
-    exact = [mask for mask in masks if mask is not None]
-    if not exact:
-        return (low, high - low) if low < high else None
-    period = math.lcm(*(8 * len(mask.bits) for mask in exact))
-    if high - low > 2 * max(period, _CHUNK_BYTES):  # the masks repeat: a part says what the others are like
-        part = _CHUNK_BYTES // period * period or period
-        found = shared_bytes(low, low + part, *exact)
-        rest = shared_bytes(low, low + (high - low) % part, *exact)
-        return None if found is None else (found[0], (high - low) // part * found[1] + (rest[1] if rest else 0))
-    first: int | None = None
-    total = 0
-    for start in range(low, high, _CHUNK_BYTES):
-        end = min(high, start + _CHUNK_BYTES)
-        both = exact[0].between(start, end)
-        for mask in exact[1:]:
-            both &= mask.between(start, end)
-        if both and first is None:
-            first = start + (both & -both).bit_length() - 1
-        total += both.bit_count()
-    return None if first is None else (first, total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +69,7 @@ class Use:
 
 _Part: TypeAlias = tuple[int, int, tuple[Use, ...]]
 _PARTS_MIN: Final = 64
+_OF_HOST: Final = (Thing.PINNED, Thing.MANAGED, Thing.REGISTERED)
 _KEPT_MAX: Final = 32
 """So many uses with masks are kept of one part, for they hardly ever supersede each other."""
 
@@ -266,7 +220,9 @@ class RaceDetector:
                 yield from self._launch(record, self._work(record))
             case Seen.HOST_READ | Seen.HOST_WROTE:
                 touch = Touch.WRITE if record.seen is Seen.HOST_WROTE else Touch.READ
-                yield from self._use(record.address, record.size_bytes, _use_of(record, None, touch))
+                for race in self._use(record.address, record.size_bytes, _use_of(record, None, touch)):
+                    if race.earlier.record.number < record.object and not self._may_tell_host(race.earlier):
+                        yield race
             case _:
                 self._see_order(record)
 
@@ -284,6 +240,12 @@ class RaceDetector:
                 elif number in found and found[number].is_like(race):
                     found[number] = replace(found[number], size_bytes=found[number].size_bytes + race.size_bytes)
         yield from found.values()
+
+    def _may_tell_host(self, use: Use) -> bool:
+        """Whether a kernel may have told the host by volatile or atomic accesses that the rest is done."""
+        strong = (piece for piece in use.touched.pieces if piece.touch.is_strong) if use.touched else ()
+        blocks = (self._block_at(piece.start) for piece in strong)
+        return any(block is not None and block.allocated.thing in _OF_HOST for block in blocks)
 
     def _see_order(self, record: Record) -> None:
         if record.flags & Flag.CAPTURED:

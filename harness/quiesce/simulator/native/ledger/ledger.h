@@ -120,7 +120,8 @@ enum seen {
     SEEN_KERNEL_FREED_FOREIGN,
     SEEN_KERNEL_STACK_OVERFLOW,  // other_bytes: how much stack each thread has
     SEEN_KERNEL_LOOKS_FOR_EVER,  // threads wait for memory to change, and none is left that changes it
-    SEEN_HOST_READ,    // the host reads pinned memory at address, which work used that it may not have waited for
+    SEEN_HOST_READ,    // the host reads memory at address, which work used that it may not have waited for; of work
+                       // enqueued after so many observations as object says it may be in order with that work
     SEEN_HOST_WROTE,   // the same of a write
     SEEN_HOST_UNSEEN,  // from here on such accesses are not seen: the program handles SIGSEGV itself
     // Memory and events of other processes (memory/shared_table.h). object: the exporter's serial.

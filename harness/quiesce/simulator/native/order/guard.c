@@ -15,6 +15,7 @@
 #include "memory/blocks.h"
 #include "memory/places.h"
 #include "memory/registered.h"
+#include "order/host_thread.h"
 #include "order/objects.h"
 #include "order/work.h"
 
@@ -220,6 +221,7 @@ static void see(uint64_t address, bool writes, const char *access) {
     ledger_see((struct observation){.seen = writes ? SEEN_HOST_WROTE : SEEN_HOST_READ,
                                     .thing = memory_find(address).thing,
                                     .stack = stack_of_call(),
+                                    .object = host_thread_reaches(),
                                     .address = address,
                                     .size_bytes = 1});
     ledger_enter(call);
@@ -229,9 +231,10 @@ static void see(uint64_t address, bool writes, const char *access) {
 // A call that waits for a stream forgets what came before it, so only what is still protected is looked at. All guards
 // of the pages go, for the host is about to use them.
 static void meet(uint64_t start, uint64_t size_bytes, bool writes, const char *access) {
-    uint64_t used = 0, first = start & ~(PAGE_BYTES - 1ull);
+    uint64_t used = 0, first = start & ~(PAGE_BYTES - 1ull), reaches = host_thread_reaches();
     for (unsigned i = 0; i < guard_count && access && !used; i++)
-        if (writes || guards[i].writes) used = first_used(&guards[i], start, start + size_bytes);
+        if ((writes || guards[i].writes) && guards[i].observation <= reaches)
+            used = first_used(&guards[i], start, start + size_bytes);
     if (used) see(used, writes, access);
     release(has_pages, &(struct span){.start = first, .size_bytes = start + size_bytes - first});
 }

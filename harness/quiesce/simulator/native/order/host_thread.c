@@ -26,15 +26,21 @@ static uint64_t given, returned;  // how many: they run one behind another
 static bool made;
 static pthread_t thread;
 static long patience_milliseconds = PATIENCE_MILLISECONDS;
+static _Thread_local uint64_t reaches = UINT64_MAX;
+
+uint64_t host_thread_reaches(void) { return reaches; }
 
 static void run(struct stream *stream, const struct host_call *call, void (*finished)(struct stream *)) {
     if (!stream) admission_refuse_thread(true);
+    uint64_t outer = reaches;
+    reaches = call->number;
     lock_suspend();
     if (call->callback)
         call->callback(call->stream, OK, call->data);
     else
         call->function(call->data);
     lock_resume();
+    reaches = outer;
     if (stream)
         finished(stream);
     else

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdint.h>
 
 struct stream;
 
@@ -11,6 +12,7 @@ struct host_call {
     void (*callback)(void *stream, int status, void *data);  // the older form; one of the two is NULL
     void *stream;
     void *data;
+    uint64_t number;  // how many observations there were when a stream got it; 0: none gets it
 };
 
 // Hands a function over, and waits a moment for it: one that does not wait for the client has returned by then, under
@@ -27,6 +29,10 @@ struct task *host_thread_prepare(const struct host_call *call);
 void host_thread_give(struct task *task);
 void host_thread_forget(struct task *task);  // it will not be given
 void host_thread_wait(void);
+
+// What the calling thread does may come before work that was enqueued later than so many observations: those of the host
+// function that it runs.
+uint64_t host_thread_reaches(void);
 
 // Calls `see` with what each function is to get that was prepared or handed over and has not begun.
 void host_thread_data(void (*see)(void *const *data));

@@ -205,8 +205,10 @@ static void expect_progress(struct stream *stream) {
 enum status stream_enqueue(struct stream *stream, const struct work *work) {
     if (stream->capture) return capture_add(stream, work);
     enum status status = stream_order(stream);
-    if (!status) status = push(stream, work);
-    if (!status && work->kind == WORK_HOST) expect_progress(stream);
+    struct work made = *work;
+    if (made.kind == WORK_HOST) made.host.number = ledger->ring_count;
+    if (!status) status = push(stream, &made);
+    if (!status && made.kind == WORK_HOST) expect_progress(stream);
     stream_settle();
     return status;
 }
