@@ -35,7 +35,10 @@ int cudaStreamCreateWithFlags(handle *, unsigned), cudaEventQuery(handle);
 int cudaMemcpy(void *, const void *, size_t, int);
 int cudaMemcpy2DAsync(void *, size_t, const void *, size_t, size_t, size_t, int, handle);
 int cudaHostRegister(void *, size_t, unsigned), cudaHostUnregister(void *);
-handle stream, other, event;
+int cudaStreamBeginCapture(handle, int), cudaStreamEndCapture(handle, handle *), cudaGraphDestroy(handle);
+int cudaGraphInstantiate(handle *, handle, unsigned long long), cudaGraphExecDestroy(handle);
+int cudaGraphLaunch(handle, handle);
+handle stream, other, event, graph, executable;
 char *device, *host, *beside, *heap, *own;
 volatile int sum;
 void get(void) { cudaMemcpyAsync(host, device, BYTES, TO_HOST, stream); }
@@ -43,6 +46,16 @@ void put(void) { cudaMemcpyAsync(device, host, BYTES, TO_DEVICE, stream); }
 void get_own(void) { cudaMemcpyAsync(own, device, BYTES, TO_HOST, stream); }
 void put_own(void) { cudaMemcpyAsync(device, own, BYTES, TO_DEVICE, stream); }
 void *read_own(void *unused) { for (int i = 0; i < BYTES; i++) sum += own[i]; return unused; }
+void capture(void (*work)(void)) {
+    cudaStreamBeginCapture(stream, 0), work(), cudaStreamEndCapture(stream, &graph);
+    cudaGraphInstantiate(&executable, graph, 0), cudaGraphDestroy(graph);
+}
+void fill(void) { cudaMemsetAsync(host, 5, BYTES, stream); }
+void fork_and_join(void) {
+    cudaEventRecord(event, stream), cudaStreamWaitEvent(other, event, 0), get();
+    cudaMemcpyAsync(beside, device, 100, TO_HOST, other);
+    cudaEventRecord(event, other), cudaStreamWaitEvent(stream, event, 0);
+}
 void *read_all(void *unused) { for (int i = 0; i < BYTES; i++) sum += host[i]; return unused; }
 void read_in_order(void *unused) { read_all(unused); }
 volatile int is_told, is_written;
@@ -61,6 +74,7 @@ int begin(const char *what) {
     memset(host, 1, BYTES), cudaMemset(device, 3, BYTES), cudaDeviceSynchronize();
     act(what);
     cudaDeviceSynchronize();
+    if (executable) cudaGraphExecDestroy(executable);
     cudaHostUnregister(own), free(heap);
     cudaFreeHost(host), cudaFreeHost(beside), cudaFree(device);
     cudaEventDestroy(event), cudaStreamDestroy(stream), cudaStreamDestroy(other);
@@ -83,6 +97,14 @@ FAULTY: Final = {
     "after-a-second-copy": "get(); put(); sum += host[77];",
     "another-thread": "get(); pthread_t thread; pthread_create(&thread, 0, read_all, 0); pthread_join(thread, 0);",
     "unordered-host-function": "get(); cudaLaunchHostFunc(other, read_in_order, 0); cudaStreamSynchronize(other);",
+    "copy-of-a-graph": "capture(get); cudaGraphLaunch(executable, stream); sum += host[77];",
+    "what-a-copy-of-a-graph-reads": "capture(put); cudaGraphLaunch(executable, stream); host[77] = 1;",
+    "fill-of-a-graph": "capture(fill); cudaGraphLaunch(executable, stream); sum += host[77];",
+    "second-launch-of-a-graph": "capture(get); cudaGraphLaunch(executable, stream); cudaStreamSynchronize(stream); "
+    "read_all(0); cudaGraphLaunch(executable, stream); sum += host[77];",
+    "graph-that-an-event-does-not-follow": "capture(get); cudaEventRecord(event, stream); "
+    "cudaGraphLaunch(executable, stream); cudaEventSynchronize(event); sum += host[77];",
+    "branch-of-a-graph": "capture(fork_and_join); cudaGraphLaunch(executable, stream); sum += beside[7];",
     "registered": "get_own(); sum += own[5000];",
     "registered-and-written": "put_own(); own[5000] = 1;",
     "registered-and-read-from-a-file": "put_own(); "
@@ -124,6 +146,15 @@ CORRECT: Final = {
     "if (read(file, host + 5000, 5000) != 5000) abort();",
     "child": "get(); int status; pid_t child = fork(); if (!child) { read_all(0); _exit(7); } "
     "waitpid(child, &status, 0); if (WEXITSTATUS(status) != 7) abort();",
+    "graph": "capture(get); read_all(0); cudaGraphLaunch(executable, stream); cudaStreamSynchronize(stream); "
+    "read_all(0); host[77] = 1;",
+    "graph-and-an-event": "capture(get); cudaGraphLaunch(executable, stream); cudaEventRecord(event, stream); "
+    "cudaEventSynchronize(event); read_all(0);",
+    "graph-on-two-streams": "capture(get); cudaGraphLaunch(executable, stream); cudaGraphLaunch(executable, other); "
+    "cudaStreamSynchronize(other); read_all(0);",
+    "branches-of-a-graph": "capture(fork_and_join); for (int i = 0; i < 3; i++) { "
+    "cudaGraphLaunch(executable, stream); cudaStreamSynchronize(stream); sum += beside[7]; read_all(0); }",
+    "only-read-by-a-graph": "capture(put); cudaGraphLaunch(executable, stream); read_all(0);",
     "registered-and-waited": "get_own(); cudaStreamSynchronize(stream); read_own(0); put_own(); read_own(0);",
     "beside-registered": "get_own(); for (int i = 0; i < 100; i++) heap[i] = 1; "
     "for (int i = BYTES + 100; i < 16384; i++) heap[i] = 1;",
@@ -208,6 +239,7 @@ act = sys.argv[1]
 cuda, driver = ctypes.CDLL("libcudart.so.12"), ctypes.CDLL("libcuda.so.1")
 memory, beside = ctypes.c_void_p(), ctypes.c_void_p()
 stream, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
 assert not cuda.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
 for each in (memory, beside):
     if act.startswith("managed"):
@@ -240,6 +272,17 @@ match act.partition("-")[2]:
         launch(b"read"); assert words[1999] == 1
     case "beside":
         launch(b"add"); others[5] = 1
+    case "graph":
+        assert not cuda.cudaStreamBeginCapture(stream, 0)
+        launch(b"add")
+        assert not cuda.cudaStreamEndCapture(stream, ctypes.byref(graph))
+        assert not cuda.cudaGraphInstantiate(ctypes.byref(executable), graph, ctypes.c_uint64(0))
+        assert words[1999] == 1
+        for round in range(2):
+            assert not cuda.cudaGraphLaunch(executable, stream)
+            if round or act.startswith("pinned"): words[5] = 1
+            wait()
+        assert not cuda.cudaGraphExecDestroy(executable) and not cuda.cudaGraphDestroy(graph)
     case "told":
         launch(b"tell")
         while words[0] != 7: pass
@@ -260,6 +303,7 @@ assert not driver.cuModuleUnload(module) and not cuda.cudaStreamDestroy(stream)
         ("read", "writes them"),
         ("write", "writes them"),
         ("write-what-is-read", "reads them"),
+        ("graph", "writes them"),
         ("wait", ""),
         ("again", ""),
         ("only-read", ""),

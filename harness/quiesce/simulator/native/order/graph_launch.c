@@ -66,7 +66,11 @@ static enum status enqueue(const struct work *node, struct stream *stream, const
         (void)transfer_check(&work, graph_memory_is_open);
         ledger_on_behalf(0, 0);
     }
-    return stream_enqueue(stream, &work);
+    if (work.kind == WORK_LAUNCH) guard_launching(stream, work.launch.number);
+    enum status status = stream_enqueue(stream, &work);
+    guard_launching(NULL, 0);
+    if (!status) guard_set(stream, &work);
+    return status;
 }
 
 static enum status launch_node(const struct work *node, struct stream *stream, const struct branch *branch) {
