@@ -80,7 +80,9 @@ def test_who_exports_does_not_open_and_a_handle_of_nobody_is_refused(client: Any
 
 def test_an_event_needs_the_flag_for_other_processes(client: Any) -> None:
     handle, opened = Handle(), ctypes.c_void_p()
+    ctypes.memset(ctypes.byref(handle), 1, ctypes.sizeof(handle))
     assert client.call("IpcGetEventHandle", ctypes.byref(handle), client.make("EventCreate")) == 400
+    assert bytes(handle) == bytes(ctypes.sizeof(handle))
     client.ok("IpcGetEventHandle", ctypes.byref(handle), client.make("EventCreateWithFlags", BLOCKING_OFF))
     assert client.call("IpcOpenEventHandle", ctypes.byref(opened), handle) == 201
     assert client.call("IpcOpenEventHandle", ctypes.byref(opened), Handle()) == 400
