@@ -89,8 +89,7 @@ def test_rows_go_into_an_array_and_come_back(client: Any) -> None:
 def test_bytes_go_row_after_row(start: Any, *, stream: bool) -> None:
     client, size = start("cuda:12", recycle="never"), ctypes.c_size_t
     end, last = ("Async", (client.make("StreamCreate"),)) if stream else ("", ())
-    make = lambda: client.make("MallocArray", ctypes.byref(FLOATS), size(2), size(3), 0)  # noqa: E731
-    array, other = make(), make()
+    array, other = (client.make("MallocArray", ctypes.byref(FLOATS), size(2), size(3), 0) for _ in range(2))
     client.ok(f"MemcpyToArray{end}", array, size(0), size(0), bytes(24), size(24), 1, *last)
     client.ok(f"MemcpyToArray{end}", array, size(4), size(1), b"over two", size(8), 1, *last)
     back = ctypes.create_string_buffer(12)
