@@ -304,6 +304,38 @@ def test_memory_of_another_device(checked: MakeDevice) -> None:
     assert len(given.findings()) == 1
 
 
+@pytest.mark.parametrize("schedule", ["eager", "lazy"])
+def test_memory_of_another_devices_pool(checked: MakeDevice, schedule: str) -> None:
+    """A pool lets a device use its memory (``cudaMemPoolSetAccess``), whatever is enabled between the devices."""
+    given = checked(devices=2, schedule=schedule)
+    client, size = given.client, ctypes.c_size_t(16)
+    made = [ctypes.c_void_p(), ctypes.c_void_p()]
+    for block in made:
+        client.ok("MallocAsync", ctypes.byref(block), size, None)
+    first, second = (block.value or 0 for block in made)
+    client.ok("MemsetAsync", first, 0, size, None)
+    client.ok("MemsetAsync", second, 0, size, None)
+    client.ok("DeviceSynchronize")
+    client.ok("SetDevice", 1)
+    given.work(LOAD.format(""), first)
+    client.ok("DeviceSynchronize")
+    assert given.rules() == [KERNELS_OWN_DEVICE]
+    pool = client.make("DeviceGetDefaultMemPool", 0)
+    client.ok("MemPoolSetAccess", pool, (ctypes.c_int * 3)(1, 1, READ_WRITE), ctypes.c_size_t(1))
+    stream = client.make("StreamCreate")
+    given.work(LOAD.format("") + STORE.format("+4"), first, stream=stream)
+    given.work(LOAD.format(""), second, stream=stream)
+    client.ok("FreeAsync", first, stream)
+    client.ok("StreamSynchronize", stream)
+    assert given.rules() == [KERNELS_OWN_DEVICE]
+    client.ok("SetDevice", 0)
+    other = given.words(1)
+    client.ok("SetDevice", 1)
+    given.work(STORE.format(""), other)
+    client.ok("DeviceSynchronize")
+    assert given.rules() == [KERNELS_OWN_DEVICE] * 2, "it is of no pool"
+
+
 def test_mapped_memory_and_its_rights(checked: MakeDevice) -> None:
     given = checked()
     driver, address, handle = given.driver, ctypes.c_uint64(), ctypes.c_uint64()

@@ -17,6 +17,7 @@
 #include "machine/device.h"
 #include "machine/settings.h"
 #include "memory/blocks.h"
+#include "memory/memory.h"
 #include "memory/places.h"
 #include "memory/registered.h"
 #include "memory/shadow.h"
@@ -194,7 +195,6 @@ static enum seen judge_heap(const struct access *access) {
 static enum seen judge_block(const struct access *access) {
     if (block_is_of_heap(access->address)) return judge_heap(access);
     struct span span = memory_find(access->address);
-    unsigned device = running.device;
     uint64_t start = block_slot(access->address).start;
     if (span.dead) span.dead = !shadow_is_leaving(start, &span.start, &span.size_bytes);
     if (span.dead) {
@@ -204,7 +204,7 @@ static enum seen judge_block(const struct access *access) {
     }
     if (!lies_in(access, span.start, span.size_bytes)) return SEEN_KERNEL_OUT_OF_BOUNDS;
     if (span.thing != THING_DEVICE) return SEEN_NOTHING;
-    if (!device_may_use(device, span.device)) return SEEN_KERNEL_OTHER_DEVICE;
+    if (!memory_is_open_to(running.device, access->address, span.device)) return SEEN_KERNEL_OTHER_DEVICE;
     if (access->kind != LOADS && is_constant(access->address)) return SEEN_KERNEL_READ_ONLY;
     return judge_content(access, span.device);
 }

@@ -291,3 +291,11 @@ void memory_close(void) {
     capacity_close();
     registered_close();
 }
+
+bool memory_is_open_to(unsigned device, uint64_t address, unsigned owner) {
+    if (device_may_use(device, owner)) return true;
+    uint32_t use = block_use(block_slot(address));
+    if (use == ARENA_DEAD) return pools_let(owner, device);
+    const struct pool *pool = use ? blocks[use].pool : NULL;
+    return pool && pool_access(pool, device);
+}

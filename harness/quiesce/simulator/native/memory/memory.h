@@ -37,6 +37,10 @@ enum status memory_allocate_from(struct pool *pool, uint64_t size_bytes, const u
 enum status memory_begin_free(uint64_t address, uint64_t stream, struct freed *freed);
 void memory_finish_free(const struct freed *freed);
 
+// Whether a device may use the memory of its own or of another one at an address: access that was enabled between
+// devices counts, and that to a pool ("cudaMemPoolSetAccess"). Of memory that is being freed nobody knows the pool.
+bool memory_is_open_to(unsigned device, uint64_t address, unsigned owner);
+
 // Ends a client's ownership of memory of a graph.
 enum status memory_end(uint64_t address);
 // Allocates memory of a graph again, where it lay, in the order of the stream with a serial, or (NULL) of none.

@@ -183,6 +183,12 @@ enum status pool_set_access(struct pool *pool, unsigned place, int access) {
     return OK;
 }
 
+bool pools_let(unsigned place, unsigned device) {
+    for (const struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->place == place && pool->access[device]) return true;
+    return false;
+}
+
 uint64_t pools_cached(unsigned place) {
     uint64_t cached = 0;
     for (const struct pool *pool = pools; pool; pool = pool->next)

@@ -70,6 +70,7 @@ enum status pool_set(struct pool *pool, int attribute, uint64_t value);
 enum { POOL_NO_ACCESS = 0, POOL_FULL_ACCESS = 3 };
 int pool_access(const struct pool *pool, unsigned place);
 enum status pool_set_access(struct pool *pool, unsigned place, int access);
+bool pools_let(unsigned place, unsigned device);  // whether a device has access to any pool of a place
 
 uint64_t pools_cached(unsigned place);  // what its pools have reserved and nobody owns; frees under way included
 void pools_release(unsigned device);  // a synchronisation: what is beyond the thresholds goes back

@@ -8,6 +8,7 @@
 #include "machine/device.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
+#include "memory/pool.h"
 #include "order/capture.h"
 #include "order/stream.h"
 
@@ -81,7 +82,7 @@ bool stream_may_run_beside(uint64_t serial, unsigned device) {
     const struct stream *stream = NULL;
     enum thing thing;
     for (unsigned peer = 0; peer < settings.devices; peer++)
-        if (peer != device && device_may_use(peer, device)) return true;
+        if (peer != device && (device_may_use(peer, device) || pools_let(device, peer))) return true;
     for (uint64_t at = handle_next(0, &thing); at && serial; at = handle_next(at, &thing)) {
         const struct stream *each = thing == THING_STREAM ? handle_find(THING_STREAM, at) : NULL;
         if (each && each->serial == serial) stream = each;
