@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.kernels.compiling import compile_kernel
 from tests.kernels.executor import Kernel
 from tests.kernels.programs import HEADER, evaluate, evaluate_all
+
+from quiesce.simulator.kernels.ptx.module import Module
 
 
 def kernel(body: str, parameters: str = ".param .u64 out", before: str = "") -> str:
@@ -252,3 +255,18 @@ def test_accesses_are_listed_with_their_lines() -> None:
         (expected[0], 1, 77, 0, 0),
         (expected[1], 2, 78, 0, 0),
     ]
+
+
+@pytest.mark.parametrize("checks", [False, True])
+@pytest.mark.parametrize("tuned", [False, True])
+def test_the_words_that_say_whose_a_parameter_is_change_nothing(tuned: bool, checks: bool) -> None:
+    """As LLVM writes since PTX 8.3, ``ld.param::entry``: of a loop over an array that is judged as ranges, too."""
+    text = kernel(
+        "ld.param.u64 %rd1, [out];\nmov.u32 %r1, 0;\nround:\nst.global.u32 [%rd1], %r1;\nadd.s64 %rd1, %rd1, 4;\n"
+        "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 8;\n@%p1 bra round;"
+    )
+    plain, named = (
+        compile_kernel(Module(each), "k", tuned, checks) for each in (text, text.replace("ld.param", "ld.param::entry"))
+    )
+    assert len(plain) == len(named)
+    assert run(text.replace("ld.param", "ld.param::entry")) == list(range(8))

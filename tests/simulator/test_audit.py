@@ -276,3 +276,38 @@ def test_a_user_who_sets_the_room_for_it_keeps_it(tmp_path: Path, capfd: pytest.
     ):
         environment = {**os.environ, "GLIBC_TUNABLES": own}
         assert run(sys.executable, "-c", tell, capfd=capfd, environment=environment).written == told
+
+
+@pytest.mark.parametrize("flavour", ["cuda:12", "hip:7"])
+def test_programs_that_look_for_a_file_of_the_device_find_it(
+    capfd: pytest.CaptureFixture[str], compile_c: Compile, flavour: str
+) -> None:
+    """As JAX does; a program in C has the functions that Python's does not call."""
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a driver of NVIDIA's")
+    program = """
+import os, stat
+for path in ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia7", "/dev/null"):
+    found = os.path.exists(path) and stat.S_ISCHR(os.stat(path).st_mode) and os.access(path, os.R_OK)
+    print(int(found), int(os.path.lexists(path)), end=" ")
+"""
+    is_there = flavour.startswith("cuda")
+    expected = "1 1 1 1 0 0 1 1 " if is_there else "0 0 0 0 0 0 1 1 "
+    assert run(sys.executable, "-c", program, capfd=capfd, flavour=flavour).written == expected
+    source = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(void) {
+    struct stat found;
+    struct statx more = {0};
+    const char *path = "/dev/nvidia0";
+    printf("%d ", fstatat(AT_FDCWD, path, &found, 0) == 0 && S_ISCHR(found.st_mode));
+    printf("%d ", statx(AT_FDCWD, path, 0, STATX_TYPE, &more) == 0 && S_ISCHR(more.stx_mode));
+    printf("%d ", faccessat(AT_FDCWD, path, F_OK, 0) == 0);
+    return 0;
+}"""
+    expected = "1 1 1 " if is_there else "0 0 0 "
+    assert run(compile_c("looks", source), capfd=capfd, flavour=flavour).written == expected

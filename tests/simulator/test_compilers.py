@@ -252,6 +252,25 @@ for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"):
     assert text.with_name("kernel of mine.ptx.o").read_text(encoding="utf-8") == ".version 8.0\n"
 
 
+def test_any_assembler_of_nvidias_keeps_the_ptx_but_for_what_nvcc_packs(tmp_path: Path) -> None:
+    """XLA calls one by its path, with a text whose name has another ending; nvcc packs nothing but machine code."""
+    text, assembler = tmp_path / "text", tmp_path / "ptxas"
+    text.write_text(".version 8.0\n", encoding="utf-8")
+    assembler.write_text("#!/bin/sh\necho real\n", encoding="utf-8")
+    assembler.chmod(0o755)
+    program = """
+import shutil, subprocess, sys
+text, assembler = sys.argv[1:]
+for out in (text + ".cubin", "/tmp/tmpxft_0_0.cubin"):
+    print(subprocess.check_output([assembler, text, "-o", out, "-arch=sm_80", "--warn-on-spills"], text=True).strip())
+print(subprocess.check_output([shutil.which("ptxas"), "--version"], text=True).strip())
+"""
+    done = run(program, str(text), str(assembler))
+    assert done.stdout.splitlines()[:2] == ["", "real"], done.stdout + done.stderr
+    assert "ptxas" in done.stdout.splitlines()[2]
+    assert text.with_name("text.cubin").read_text(encoding="utf-8") == ".version 8.0\n"
+
+
 def test_libnvvm_gives_ptx_in_place_of_lto_ir(packages: Path, tmp_path: Path) -> None:
     library = tmp_path / "nvidia" / "cuda_nvcc" / "nvvm" / "lib64" / "libnvvm.so"
     library.parent.mkdir(parents=True)

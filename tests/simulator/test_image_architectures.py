@@ -161,6 +161,27 @@ def test_a_kernel_of_the_clients_own_is_what_its_fatbin_says(client: Client) -> 
     assert runtime_versions(client, kernels[1]) == (75, 80), "another library lies there now"
 
 
+def test_a_kernel_of_the_clients_own_has_a_handle_for_the_driver(client: Client) -> None:
+    """As XLA asks for its own kernels, cudaGetFuncBySymbol."""
+    library, text = client.machine.library, fatbin((PTX, 75, b"x"))
+    library.__cudaRegisterFatBinary.restype = ctypes.c_void_p
+    wrapper = Wrapper(0x466243B1, 1, text, None)
+    binary = ctypes.c_void_p(library.__cudaRegisterFatBinary(ctypes.byref(wrapper)))
+    for kernel in (0x5000, 0x6000):
+        library.__cudaRegisterFunction(binary, ctypes.c_void_p(kernel), b"k", b"k", -1, *[None] * 5)
+    functions = [ctypes.c_void_p() for _ in range(3)]
+    for function, kernel in zip(functions, (0x5000, 0x6000, 0x5000), strict=True):
+        client.ok("GetFuncBySymbol", ctypes.byref(function), ctypes.c_void_p(kernel))
+    assert functions[0].value == functions[2].value != functions[1].value
+    value = ctypes.c_int()
+    assert library.cuFuncGetAttribute(ctypes.byref(value), 5, functions[0]) == 0  # CU_FUNC_ATTRIBUTE_PTX_VERSION
+    assert value.value == 75
+    assert library.cuLaunchKernel(functions[0], *[1] * 6, 0, None, None, None) == 0
+    assert client.call("GetFuncBySymbol", ctypes.byref(functions[0]), ctypes.c_void_p(0x7000)) == 98
+    library.__cudaUnregisterFatBinary(binary)
+    assert library.cuLaunchKernel(functions[0], *[1] * 6, 0, None, None, None) == 400
+
+
 def test_hips_binaries_are_the_devices(start: Start) -> None:
     client, attributes = start("hip:7"), ctypes.create_string_buffer(256)
     client.ok("FuncGetAttributes", attributes, ctypes.c_void_p(0x1000))

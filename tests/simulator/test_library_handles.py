@@ -332,6 +332,8 @@ def test_memory_of_nccl_is_memory(cuda: Handles) -> None:
         ("cuda:12", "cufftGetVersion", 11401),
         ("cuda:13", "curandGetVersion", 10400),
         ("cuda:12", "ncclGetVersion", 22605),
+        ("cuda:12", "cuptiGetVersion", 28),
+        ("cuda:13", "cuptiGetVersion", 130000),
         ("hip:7", "ncclGetVersion", 22606),
         ("hip:6", "hipsparseGetVersion", 300200),
     ],

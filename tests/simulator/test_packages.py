@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quiesce.simulator.runtime.packages import Package, owner_of
+from quiesce.simulator.runtime.packages import Package, owner_of, xla_variables
 
 
 @pytest.fixture
@@ -29,3 +29,25 @@ def test_a_record_names_its_files(site: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["deep/lib/libx.so.1", "lib/libx.so", "other.so"])
 def test_no_record_names_others(site: Path, name: str) -> None:
     assert owner_of(site / name) is None
+
+
+KEEPS = "--xla_gpu_enable_libnvptxcompiler=false"
+
+
+@pytest.mark.parametrize(
+    ("record", "flags", "expected"),
+    [
+        ("jaxlib-0.12.0.1", "", KEEPS),
+        ("jaxlib-0.4.26", "--xla_dump_to=here", f"--xla_dump_to=here {KEEPS}"),
+        ("tensorflow-2.21.0", "", KEEPS),
+        ("jaxlib-0.4.25", "", None),
+        ("tensorflow-2.16.1", "", None),
+        ("my_client-1.2", "", None),
+        ("jaxlib-0.12.0.1", "--xla_gpu_enable_libnvptxcompiler=true", None),
+        ("jaxlib-0.12.0.1", "flags.txt", None),
+    ],
+)
+def test_xla_keeps_ptx_where_it_knows_the_flag(tmp_path: Path, record: str, flags: str, expected: str | None) -> None:
+    (tmp_path / f"{record}.dist-info").mkdir()
+    environment = {"XLA_FLAGS": flags} if flags else {}
+    assert xla_variables([tmp_path], environment).get("XLA_FLAGS") == expected

@@ -1,14 +1,15 @@
-"""An array goes to the device and back."""
+"""Arrays are computed on the device as on the processor: kernels that XLA writes, sorts among them."""
 
-from jax._src import hardware_utils
-
-hardware_utils.has_visible_nvidia_gpu = lambda: True  # it looks for /dev/nvidia0
-
-import jax  # noqa: E402
-import numpy  # noqa: E402
+import jax
+import jax.numpy as jnp
+import numpy
 
 (device,) = jax.devices()
 assert device.platform == "gpu"
-array = jax.device_put(numpy.full(1000, 7, numpy.int32), device)
-assert (numpy.asarray(array) == 7).all()
+numbers = numpy.random.default_rng(1).integers(0, 100, (33, 17), numpy.int32)
+array = jax.device_put(numbers, device)
+assert (numpy.asarray(jnp.sum(array, 1)) == numbers.sum(1)).all()
+assert (numpy.asarray(jnp.sort(array.ravel())) == numpy.sort(numbers, None)).all()
+chosen = jax.jit(lambda x: jnp.where(x > 50, x * 2, -x))(array)
+assert (numpy.asarray(chosen) == numpy.where(numbers > 50, numbers * 2, -numbers)).all()
 array.delete()

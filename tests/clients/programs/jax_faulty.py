@@ -2,12 +2,8 @@
 
 import ctypes
 
-from jax._src import hardware_utils
-
-hardware_utils.has_visible_nvidia_gpu = lambda: True  # it looks for /dev/nvidia0
-
-import jax  # noqa: E402
-import numpy  # noqa: E402
+import jax
+import numpy
 
 (device,) = jax.devices()
 runtime = ctypes.CDLL("libcudart.so")

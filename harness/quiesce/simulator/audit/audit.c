@@ -10,6 +10,7 @@
 
 #include <link.h>
 
+#include "device_files.h"
 #include "execs.h"
 #include "provided.h"
 #include "redirect.h"
@@ -160,7 +161,7 @@ static void look_at_c_library(struct link_map *map) {
     const char *name = base_name(map->l_name);
     if (is_same(name, SIMULATOR_NAME)) system_calls_tell(map);
     if (has_begun) return;
-    if (is_same(name, "libc.so.6")) execs_follow(map);
+    if (is_same(name, "libc.so.6")) execs_follow(map), device_files_follow(map);
     if (is_same(name, "libc.so.6") || is_same(name, "libpthread.so.0")) system_calls_follow(map);
 }
 

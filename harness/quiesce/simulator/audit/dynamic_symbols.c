@@ -1,6 +1,10 @@
 #include "dynamic_symbols.h"
 
+#include "memory.h"
+#include "object.h"
 #include "system.h"
+
+enum { PAGE_BYTES = 4096 };
 
 int dynamic_symbols_open(dynamic_symbols *of, const struct link_map *map) {
     *of = (dynamic_symbols){.base = map->l_addr};
@@ -59,6 +63,31 @@ ElfW(Addr) dynamic_symbols_find(const dynamic_symbols *of, const char *name) {
     const Elf64_Sym *found = find(of, name);
     return found ? of->base + found->st_value : 0;
 }
+
+static int is_only_read(const struct link_map *map, const void *table) {
+    object in;
+    if (!object_describe(&in, map, map->l_name)) return 0;
+    for (int each = 0; each < in.segment_count; each++) {
+        const Elf64_Phdr *segment = &in.segments[each];
+        int has_it = (ElfW(Addr))table - in.base - segment->p_vaddr < segment->p_filesz;
+        if (segment->p_type == PT_LOAD && has_it) return segment->p_flags == PF_R;
+    }
+    return 0;
+}
+
+static int protect(const dynamic_symbols *of, int protection) {
+    char *first = (char *)((ElfW(Addr))of->symbols & -(ElfW(Addr))PAGE_BYTES);
+    size_t size_bytes = (size_t)(of->names - first + PAGE_BYTES - 1) & -(size_t)PAGE_BYTES;
+    return memory_protect(first, size_bytes, protection);
+}
+
+int dynamic_symbols_unlock(dynamic_symbols *of, struct link_map *c_library) {
+    if (!dynamic_symbols_open(of, c_library) || !is_only_read(c_library, of->symbols)) return 0;
+    if ((const char *)of->symbols > of->names) return 0;  // the names follow, and say where the table ends
+    return protect(of, PROT_READ | PROT_WRITE);
+}
+
+void dynamic_symbols_lock(const dynamic_symbols *of) { protect(of, PROT_READ); }
 
 ElfW(Addr) dynamic_symbols_replace(const dynamic_symbols *of, const char *name, ElfW(Addr) address) {
     Elf64_Sym *found = (Elf64_Sym *)find(of, name);

@@ -18,8 +18,13 @@ int dynamic_symbols_open(dynamic_symbols *of, const struct link_map *map);
 // Return the address of what the object defines under a name, or 0.
 ElfW(Addr) dynamic_symbols_find(const dynamic_symbols *of, const char *name);
 
+// Find the tables of a C library that was just mapped, and let them be written to until they are locked; 0: they have
+// another form.
+int dynamic_symbols_unlock(dynamic_symbols *of, struct link_map *c_library);
+void dynamic_symbols_lock(const dynamic_symbols *of);
+
 // Let a function that the object defines lie at another address for all who look for it from now on, and return the one
-// that it had, or 0 where it has no such function. The table can be written.
+// that it had, or 0 where it has no such function. The table is unlocked.
 ElfW(Addr) dynamic_symbols_replace(const dynamic_symbols *of, const char *name, ElfW(Addr) address);
 
 // Return how many of the names, the last of which is NULL, the object takes from others.

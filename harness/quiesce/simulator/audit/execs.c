@@ -28,9 +28,22 @@ static int has(char *const *environment, const char *variable, size_t name_bytes
     return 0;
 }
 
+/* Return the run's assembler in place of NVIDIA's, and any other program as it is. What nvcc packs into a program for
+   several devices, it puts into files of its own, and has to be machine code there. */
+static const char *program_instead(const char *path, char *const *words, char assembler[PATH_BYTES]) {
+    if (!path || !is_same(base_name(path), "ptxas")) return path;
+    for (char *const *each = words; each && each[0] && each[1]; each++)
+        if (is_same(each[0], "-o") && begins_with(base_name(each[1]), "tmpxft_")) return path;
+    *assembler = 0;
+    int has_room = append(assembler, PATH_BYTES, run_folder()) && append(assembler, PATH_BYTES, "/programs/ptxas");
+    return has_room && *run_folder() && is_file(assembler) ? assembler : path;
+}
+
 /* It runs in a child of vfork: with the memory of its parent, and any stack. */
 __attribute__((used)) static long exec_in_run(const char *path, char *const *words, char *const *environment) {
     const char *more[RUN_VARIABLES];
+    char assembler[PATH_BYTES];
+    path = program_instead(path, words, assembler);
     char *on_stack[ON_STACK], **made = on_stack;
     size_t count = 0, added = 0, name_bytes;
     for (int each = 0; each < RUN_VARIABLES; each++) {

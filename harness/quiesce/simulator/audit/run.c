@@ -88,6 +88,12 @@ const char *run_variable(int which, size_t *name_bytes) {
 
 const char *run_folder(void) { return folder; }
 
+int run_is_of_cuda(void) {
+    for (const char *each = kept[0]; *each; each++)
+        if (begins_with(each, "flavour=cuda;")) return 1;
+    return 0;
+}
+
 int run_has(const char *path) { return begins_with(path, folder) && path[length_of(folder)] == '/'; }
 
 int run_library(char path[PATH_BYTES], const char *beginning, const char *name) {

@@ -11,6 +11,9 @@ void run_find(void);
 /* The run's folder; empty where the process belongs to no run, and nothing is to be done. */
 const char *run_folder(void);
 
+// Say whether its devices are CUDA's.
+int run_is_of_cuda(void);
+
 /* Say whether a path is that of a file in the run's folder. */
 int run_has(const char *path);
 

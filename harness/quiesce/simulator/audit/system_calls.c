@@ -1,8 +1,6 @@
 #include "system_calls.h"
 
 #include "dynamic_symbols.h"
-#include "memory.h"
-#include "object.h"
 #include "system.h"
 
 /* The runtime protects pages that pending work uses, and the system answers EFAULT where it is to read or write there.
@@ -15,7 +13,7 @@ static const char *const names[] = {
     "recv",      "recvfrom", "recvmsg",     "recvmmsg",  "getrandom", "fread",          "write",    "fread_unlocked",
     "pwrite",    "pwrite64", "writev",      "pwritev",   "pwritev64", "pwritev2",       "send",     "pwritev64v2",
     "sendto",    "sendmsg",  "sendmmsg",    "fwrite",    "fwrite_unlocked"};
-enum { COUNT = sizeof names / sizeof *names, JUMP_BYTES = 16, PAGE_BYTES = 4096 };
+enum { COUNT = sizeof names / sizeof *names, JUMP_BYTES = 16 };
 
 /* native/order/system_calls.h has the same. */
 static struct row {
@@ -36,30 +34,15 @@ __asm__(".text\n"
         ".set number, number + 1\n"
         ".endr\n");
 
-static int is_only_read(const struct link_map *map, const void *table) {
-    object in;
-    if (!object_describe(&in, map, map->l_name)) return 0;
-    for (int each = 0; each < in.segment_count; each++) {
-        const Elf64_Phdr *segment = &in.segments[each];
-        int has_it = (ElfW(Addr))table - in.base - segment->p_vaddr < segment->p_filesz;
-        if (segment->p_type == PT_LOAD && has_it) return segment->p_flags == PF_R;
-    }
-    return 0;
-}
-
 void system_calls_follow(struct link_map *c_library) {
     dynamic_symbols table;
-    if (!dynamic_symbols_open(&table, c_library) || !is_only_read(c_library, table.symbols)) return;
-    char *first = (char *)((ElfW(Addr))table.symbols & -(ElfW(Addr))PAGE_BYTES);
-    if ((const char *)table.symbols > table.names) return;  // the names follow, and say where the table ends
-    size_t size_bytes = (size_t)(table.names - first + PAGE_BYTES - 1) & -(size_t)PAGE_BYTES;
-    if (!memory_protect(first, size_bytes, PROT_READ | PROT_WRITE)) return;
+    if (!dynamic_symbols_unlock(&table, c_library)) return;
     for (int each = 0; each < COUNT; each++) {
         ElfW(Addr) jump = (ElfW(Addr))system_call_jumps + (ElfW(Addr))(each * JUMP_BYTES);
         ElfW(Addr) original = dynamic_symbols_replace(&table, names[each], jump);
         if (original) rows[each] = (struct row){names[each], original, original};
     }
-    memory_protect(first, size_bytes, PROT_READ);
+    dynamic_symbols_lock(&table);
 }
 
 void system_calls_tell(struct link_map *simulator) {

@@ -190,6 +190,12 @@ def likely_interpreters(command: Command) -> tuple[Path, ...]:
     return tuple(found | ({} if on_path is None else {on_path: None}))
 
 
+def installed_for(command: Command) -> tuple[Path, ...]:
+    """Return the folders of the packages that a program may import: those of its interpreters."""
+    interpreters = command.interpreters or likely_interpreters(command)
+    return tuple({folder: None for each in interpreters for folder in package_folders(each, command.environment)})
+
+
 class _Reader:
     """Collects what words name, in an environment that words change."""
 

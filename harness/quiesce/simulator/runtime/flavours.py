@@ -25,14 +25,14 @@ _OFFERED: Final[dict[tuple[Flavour, int], str]] = {
     (Flavour.HIP, 7): "libhipblas.so.3 libhipblaslt.so.1 librocblas.so.5 libhipsparse.so.4 librocsparse.so.1 "
     "libhipsolver.so.1 libhipfft.so.0 librocfft.so.0 libhiprand.so.1 librocrand.so.1 libMIOpen.so.1 librccl.so.1",
     (Flavour.CUDA, 11): "libcublas.so.11 libcublasLt.so.11 libcusparse.so.11 libcusolver.so.11 libcufft.so.10 "
-    "libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2",
+    "libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2 libcupti.so.11.8",
     (Flavour.CUDA, 12): "libcublas.so.12 libcublasLt.so.12 libnvJitLink.so.12 libcusparse.so.12 libcusolver.so.11 "
-    "libcufft.so.11 libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2",
+    "libcufft.so.11 libcurand.so.10 libcudnn.so.8 libcudnn.so.9 libnccl.so.2 libcupti.so.12",
     (Flavour.CUDA, 13): "libcublas.so.13 libcublasLt.so.13 libnvJitLink.so.13 libcusparse.so.12 libcusolver.so.12 "
-    "libcufft.so.12 libcurand.so.10 libcudnn.so.9 libnccl.so.2",
+    "libcufft.so.12 libcurand.so.10 libcudnn.so.9 libnccl.so.2 libcupti.so.13",
 }
 """The libraries that vendors ship with a version of the runtime, as far as their handles are simulated, and what such a
-library needs: CuPy loads libnvJitLink before libcusparse."""
+library needs: CuPy loads libnvJitLink before libcusparse. JAX asks each, and CUPTI as well, for its version."""
 
 COMPILERS: Final = (
     *("libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"),

@@ -16,13 +16,14 @@ from quiesce.files import private_folder
 from quiesce.model.errors import BackendUnavailable, ConfigurationError
 from quiesce.model.outcomes import Flavour
 from quiesce.simulator.runtime.build import build_audit, build_library
-from quiesce.simulator.runtime.clients import read_command
+from quiesce.simulator.runtime.clients import installed_for, read_command
 from quiesce.simulator.runtime.flavours import COMPILERS, Simulated
 from quiesce.simulator.runtime.kernel_compiler import kernel_compiler
 from quiesce.simulator.runtime.ledger import was_begun
 from quiesce.simulator.runtime.loading import loader_variables
 from quiesce.simulator.runtime.loads import Load, read_loads
 from quiesce.simulator.runtime.lookalikes import write_lookalikes
+from quiesce.simulator.runtime.packages import xla_variables
 from quiesce.simulator.runtime.processes import Descendants, SignalRelay, Survivor, guarded, is_running
 from quiesce.simulator.runtime.run_folder import PREFIX, FolderOwner, LeftFolder, note_status, refuse_other_kinds
 
@@ -189,6 +190,8 @@ def prepare(
             libraries.mkdir()
             write_lookalikes(libraries, runtime, simulated, command, compilers)
             variables = loader_variables(folder, runtime, audit, simulated, environment, **how)
+            if compilers:
+                variables |= xla_variables(installed_for(command), command.environment)
         yield Prepared(folder, command.program, {**environment, **variables})
     finally:
         shutil.rmtree(folder, ignore_errors=True)

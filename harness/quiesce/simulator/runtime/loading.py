@@ -90,15 +90,18 @@ _ASSEMBLER: Final = """\
 #!/bin/sh
 # The PTX itself is what runs: it is written in place of machine code.
 for word; do
-    case "$before$word" in
-        --version) echo "ptxas of quiesce: Cuda compilation tools, release 12.9, V12.9.0"; exit ;;
-        *.ptx) from=$word ;;
+    case "$before" in
+        -o | --output-file) to=$word ;;
+        *) case "$word" in
+            --version | -V) echo "ptxas of quiesce: Cuda compilation tools, release 12.9, V12.9.0"; exit ;;
+            --output-file=*) to=${word#*=} ;;
+            -*) ;;
+            *) if [ -f "$word" ]; then from=$word; fi ;;
+        esac ;;
     esac
-    case "$before" in -o) to=$word ;; esac
-    before=
-    case "$word" in -o) before=$word ;; esac
+    before=$word
 done
-exec cp -- "$from" "$to"
+exec cp -- "$from" "${to:-elf.o}"
 """
 _OTHERS: Final = "others"
 """Where ``audit/audit.c`` has runtimes that are not the flavour's, for programs that open an installed one."""
@@ -134,8 +137,9 @@ def loader_variables(
         "LD_AUDIT": _joined(environment.get("LD_AUDIT", ""), str(audit)),
     }
     if kernels:
-        assembler = str(_write_assembler(folder))
-        made |= {"TRITON_PTXAS_PATH": assembler, "TRITON_PTXAS_BLACKWELL_PATH": assembler}
+        assembler = _write_assembler(folder)
+        made |= {name: str(assembler) for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")}
+        made["PATH"] = _joined(environment.get("PATH", os.defpath), str(assembler.parent))
     tunables = environment.get("GLIBC_TUNABLES", "")
     if _ROOM not in tunables and _c_library() >= _ROOM_SINCE:
         (folder / "room").write_text(str(_ROOM_BYTES), encoding="utf-8")
@@ -144,8 +148,12 @@ def loader_variables(
 
 
 def _write_assembler(folder: Path) -> Path:
-    """Write a program that Triton takes for NVIDIA's assembler. Its version is part of the keys of Triton's cache."""
-    path = folder / "ptxas"
+    """Write a program that Triton takes for NVIDIA's assembler. Its version is part of the keys of Triton's cache.
+
+    XLA looks for one on the path, and where its packages have one; ``audit/execs.c`` then runs this one instead.
+    """
+    path = folder / "programs" / "ptxas"
+    path.parent.mkdir()
     path.write_text(_ASSEMBLER, encoding="utf-8")
     path.chmod(0o755)
     return path

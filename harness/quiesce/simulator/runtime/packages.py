@@ -1,4 +1,4 @@
-"""What is known of installed Python packages: which one a file belongs to, and how their memory pools are switched off.
+"""What is known of installed Python packages: who owns a file, how pools are switched off, and which compiler XLA uses.
 
 The record that every wheel leaves (``*.dist-info/RECORD``) names its files. To the simulated runtime a block that a
 pool keeps is in use, so that a use of it after the program gave it back looks right. Without the pool, the memory goes
@@ -7,7 +7,7 @@ back to the runtime: by variables, and CuPy's where a program imports it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -57,3 +57,28 @@ def without_pools(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which packages take each block from the runtime and give it back at once."""
     folders = filter(None, (str(_INTERPRETER_START), environment.get("PYTHONPATH", "")))
     return {**environment, **POOLS_OFF, "PYTHONPATH": ":".join(folders)}
+
+
+_XLA_KEEPS_PTX: Final = "--xla_gpu_enable_libnvptxcompiler=false"
+"""XLA then calls the program ``ptxas``, which the run has its own of, and not the compiler that is linked into it."""
+_XLA_KNOWS_SINCE: Final = {"jaxlib": (0, 4, 26), "tensorflow": (2, 17)}
+"""The first releases with the flag: of one that it does not know, XLA ends the program."""
+
+
+def xla_variables(package_folders: Iterable[Path], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable with which XLA leaves PTX as it is, or nothing where that is to stay as it is.
+
+    That is where no package in the folders knows the flag, and where the user has set it or named a file of flags.
+    """
+    given = environment.get("XLA_FLAGS", "").strip()
+    flag = _XLA_KEEPS_PTX.partition("=")[0]
+    if flag in given or (given and not given.startswith("--")):
+        return {}
+    known = any(_knows_flag(each) for folder in package_folders for each in folder.glob("*.dist-info"))
+    return {"XLA_FLAGS": f"{given} {_XLA_KEEPS_PTX}".strip()} if known else {}
+
+
+def _knows_flag(record: Path) -> bool:
+    name, _, version = record.stem.partition("-")
+    numbers = tuple(int(part) for part in version.split(".") if part.isdigit())
+    return name in _XLA_KNOWS_SINCE and numbers >= _XLA_KNOWS_SINCE[name]

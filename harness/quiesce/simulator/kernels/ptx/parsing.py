@@ -158,8 +158,13 @@ def parse_function(module: Module, text: FunctionText) -> Function:
 
 @functools.lru_cache(4096)
 def _parse_opcode(text: str) -> tuple[str, tuple[str, ...], tuple[Type, ...]]:
-    """Split ``ld.shared::cta.u32`` into its opcode, its modifiers and its types."""
-    opcode, *words = text.replace("::", "\0").split(".")
+    """Split ``ld.shared::cta.u32`` into its opcode, its modifiers and its types.
+
+    Whose parameters ``param::entry`` and ``param::func`` are, is known without these words.
+    """
+    opcode, *words = (
+        text.replace("param::entry", "param").replace("param::func", "param").replace("::", "\0").split(".")
+    )
     modifiers = tuple(word.replace("\0", "::") for word in words if word not in TYPES)
     return opcode, modifiers, tuple(TYPES[word] for word in words if word in TYPES)
 

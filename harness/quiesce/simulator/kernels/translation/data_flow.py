@@ -235,7 +235,7 @@ def _blocks_after_all_paths(flow: Flow) -> list[int]:
 
 _STEPS_MAX: Final = 1_000
 _WRITES: Final = frozenset({"st", "red", "atom"})
-_PRIVATE: Final = frozenset({"local", "param", "param::func", "param::entry"})
+_PRIVATE: Final = frozenset({"local", "param"})
 _KEEPS: Final = frozenset(
     [
         *("mov", "cvt", "cvta", "neg", "not", "abs", "shl", "shr", "or", "xor", "prmt", "brev", "popc", "clz"),

@@ -5,6 +5,7 @@
 
 #include "code/image.h"
 #include "code/ptx.h"
+#include "code/registration.h"
 #include "code/source.h"
 #include "code/variable.h"
 #include "ledger/handle.h"
@@ -31,6 +32,7 @@ static struct function {
     struct module *module;  // NULL once that was unloaded
     uint64_t serial;        // of the module
     char *name;
+    const void *stub;  // of the client's own code, which has no module; else NULL
 } *functions;
 static uint32_t functions_count, functions_capacity;
 
@@ -137,6 +139,30 @@ enum status module_variable(uint64_t handle, bool of_library, const char *name, 
 
 // -- functions -------------------------------------------------------------------------------------------------------
 
+static enum status add_function(struct function made, uint64_t *function) {
+    if (functions_count == functions_capacity) {
+        uint32_t capacity = functions_capacity ? 2 * functions_capacity : 64;
+        struct function *grown = realloc(functions, capacity * sizeof *grown);
+        if (!grown) return OUT_OF_MEMORY;
+        functions = grown;
+        functions_capacity = capacity;
+    }
+    *function = FUNCTION_BASE + functions_count * FUNCTION_STEP;
+    functions[functions_count++] = made;
+    return OK;
+}
+
+enum status module_function_of_stub(const void *stub, uint64_t *function) {
+    const char *name;
+    if (!function_binary(stub, &name)) return INVALID_DEVICE_FUNCTION;
+    for (uint32_t i = 0; i < functions_count; i++)
+        if (functions[i].stub == stub) {
+            *function = FUNCTION_BASE + i * FUNCTION_STEP;
+            return OK;
+        }
+    return add_function((struct function){.stub = stub}, function);
+}
+
 enum status module_function(uint64_t handle, const char *name, uint64_t *function) {
     struct module *module = handle_find(THING_MODULE, handle);
     if (!module) return INVALID_HANDLE;
@@ -146,24 +172,17 @@ enum status module_function(uint64_t handle, const char *name, uint64_t *functio
             *function = FUNCTION_BASE + i * FUNCTION_STEP;
             return OK;
         }
-    if (functions_count == functions_capacity) {
-        uint32_t capacity = functions_capacity ? 2 * functions_capacity : 64;
-        struct function *grown = realloc(functions, capacity * sizeof *grown);
-        if (!grown) return OUT_OF_MEMORY;
-        functions = grown;
-        functions_capacity = capacity;
-    }
     char *copy = strdup(name);
     if (!copy) return OUT_OF_MEMORY;
-    *function = FUNCTION_BASE + functions_count * FUNCTION_STEP;
-    functions[functions_count++] = (struct function){module, module->serial, copy};
-    return OK;
+    return add_function((struct function){module, module->serial, copy, NULL}, function);
 }
 
 bool module_source(uint64_t function, struct source *source) {
     uint64_t index = (function - FUNCTION_BASE) / FUNCTION_STEP;
     *source = (struct source){0};
-    if (function < FUNCTION_BASE || index >= functions_count || !functions[index].module) return false;
+    if (function < FUNCTION_BASE || index >= functions_count) return false;
+    if (functions[index].stub) return source_of_function(functions[index].stub, device_capability(), source);
+    if (!functions[index].module) return false;
     const struct module *module = functions[index].module;
     source->name = functions[index].name;
     source->ptx = module->ptx.content ? &module->ptx : NULL;
@@ -174,6 +193,8 @@ bool module_source(uint64_t function, struct source *source) {
 bool module_has_function(uint64_t function) {
     uint64_t index = (function - FUNCTION_BASE) / FUNCTION_STEP;
     if (function < FUNCTION_BASE || function % FUNCTION_STEP || index >= functions_count) return false;
+    const char *name;
+    if (functions[index].stub) return function_binary(functions[index].stub, &name);
     if (!functions[index].module)
         ledger_see_wrong((struct observation){
             .seen = SEEN_DEAD_HANDLE, .thing = THING_MODULE, .address = function, .object = functions[index].serial});
@@ -186,7 +207,9 @@ enum status module_attribute(uint64_t function, int attribute, int *value) {
         [MOST_THREADS] = 1024, [REGISTERS] = 32, [DYNAMIC] = SHARED_BLOCK_BYTES, [CARVEOUT] = -1};
     if (!module_has_function(function)) return INVALID_HANDLE;
     if (attribute < 0 || attribute >= ATTRIBUTES) return INVALID_VALUE;
-    struct architectures found = functions[(function - FUNCTION_BASE) / FUNCTION_STEP].module->architectures;
+    const struct function *of = &functions[(function - FUNCTION_BASE) / FUNCTION_STEP];
+    struct architectures found =
+        of->stub ? function_architectures(of->stub, device_capability()) : of->module->architectures;
     *value = attribute == PTX ? found.ptx : attribute == BINARY ? found.binary : VALUES[attribute];
     if ((attribute == PTX || attribute == BINARY) && !*value) *value = device_capability();
     return OK;

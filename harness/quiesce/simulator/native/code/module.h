@@ -21,6 +21,8 @@ enum status module_unload(uint64_t handle);
 
 // The handle of a function, which is dead once its module was unloaded.
 enum status module_function(uint64_t handle, const char *name, uint64_t *function);
+// That of the client's own kernel, by the address of its stub (registration.h). INVALID_DEVICE_FUNCTION: there is none.
+enum status module_function_of_stub(const void *stub, uint64_t *function);
 bool module_has_function(uint64_t function);
 
 // A variable (variable.h) on the module's device, or (`of_library`) on the current one. Where the image does not tell

@@ -59,3 +59,13 @@ EXPORT int cudaGetKernel(const void **kernel, const void *function) {
     *kernel = function;
     ANSWER(OK);
 }
+
+// And the one by which the driver's functions launch it.
+EXPORT int cudaGetFuncBySymbol(void **function, const void *stub) {
+    CALL("cudaGetFuncBySymbol");
+    NEED(function && stub, INVALID_VALUE);
+    uint64_t made;
+    status = module_function_of_stub(stub, &made);
+    if (!status) *function = (void *)made;
+    ANSWER(status);
+}

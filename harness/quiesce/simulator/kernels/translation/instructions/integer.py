@@ -16,7 +16,6 @@ from quiesce.simulator.kernels.translation.instructions.forms import (
     SIGNED,
     UNTYPED,
     choose,
-    not_executed,
     refuse,
     require,
     require_type,
@@ -24,7 +23,6 @@ from quiesce.simulator.kernels.translation.instructions.forms import (
 
 INTEGER: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#integer-arithmetic-instructions")
 PACKED: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#integer-arithmetic-instructions-add")
-VIDEO: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#simd-video-instructions")
 
 
 @PACKED.translates("add", "min", "max")
@@ -286,57 +284,13 @@ def dot_product(e: Emitter, i: Instruction) -> None:
     first, second, total = e.read_all(i.operands[1:], _S32)
     skipped = 2 if count_ == 2 and choose(i, ("lo", "hi")) == "hi" else 0
     for number in range(count_):
-        left = _part(e, first, number * 32 // count_, 32 // count_, first_type.is_signed)
-        right = _part(e, second, 8 * (number + skipped), 8, second_type.is_signed)
+        left = part(e, first, number * 32 // count_, 32 // count_, first_type.is_signed)
+        right = part(e, second, 8 * (number + skipped), 8, second_type.is_signed)
         total = e.define(f"add i32 {total}, {e.define(f'mul i32 {left}, {right}')}")
     e.write(i.operands[0], total, _S32)
 
 
-def _part(e: Emitter, value: str, start: int, bits: int, signed: bool) -> str:
+def part(e: Emitter, value: str, start: int, bits: int, signed: bool) -> str:
+    """Return so many bits of a word from one on, as a word with their sign."""
     raised = e.define(f"shl i32 {value}, {32 - start - bits}")
     return e.define(f"{'ashr' if signed else 'lshr'} i32 {raised}, {32 - bits}")
-
-
-_OPERATIONS: Final = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
-
-
-@VIDEO.translates(*(f"{name}{parts}" for name in _OPERATIONS for parts in (2, 4)))
-def lanes(e: Emitter, i: Instruction) -> None:
-    """Translate one of them. With ``.add`` the results are summed up, and a third source is added."""
-    require(i, ("sat", "add"), operands=4, types=3)
-    if any(type_.name not in ("u32", "s32") for type_ in i.types) or {"sat", "add"} <= set(i.modifiers):
-        raise not_executed(i)
-    parts = int(i.opcode[-1])
-    bits = 32 // parts
-    first, second, third = (e.read(operand, _U32) for operand in i.operands[1:])
-    total = third if "add" in i.modifiers else "0"
-    for number in range(parts):
-        one = _part(e, first, number * bits, bits, i.types[1].is_signed)
-        other = _part(e, second, number * bits, bits, i.types[2].is_signed)
-        result = _compute(e, i.opcode[:-1], one, other)
-        if "sat" in i.modifiers:
-            result = _limited(e, result, bits, i.types[0].is_signed)
-        if "add" in i.modifiers:
-            total = e.define(f"add i32 {total}, {result}")
-        else:
-            kept = e.define(f"and i32 {result}, {(1 << bits) - 1}")
-            total = e.define(f"or i32 {total}, {e.define(f'shl i32 {kept}, {number * bits}')}")
-    e.write(i.operands[0], total, _U32)
-
-
-def _compute(e: Emitter, operation: str, one: str, other: str) -> str:
-    if operation in ("vadd", "vsub"):
-        return e.define(f"{operation[1:]} i32 {one}, {other}")
-    if operation in ("vmin", "vmax"):
-        return e.pure("i32", f"llvm.s{operation[1:]}.i32", f"i32 {one}", f"i32 {other}")
-    if operation == "vabsdiff":
-        return e.pure("i32", "llvm.abs.i32", f"i32 {e.define(f'sub i32 {one}, {other}')}", "i1 0")
-    total = e.define(f"add i32 {one}, {other}")  # the average is rounded away from zero
-    raised = e.define(f"add i32 {total}, {e.cast(e.define(f'icmp sge i32 {total}, 0'), 1, 32)}")
-    return e.define(f"ashr i32 {raised}, 1")
-
-
-def _limited(e: Emitter, value: str, bits: int, signed: bool) -> str:
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    value = e.pure("i32", "llvm.smax.i32", f"i32 {value}", f"i32 {low}")
-    return e.pure("i32", "llvm.smin.i32", f"i32 {value}", f"i32 {high}")

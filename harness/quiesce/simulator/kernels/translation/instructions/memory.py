@@ -21,7 +21,7 @@ MEMORY: Final = Chapter(
 
 _SPACES: Final = {
     **{name: name for name in ("global", "shared", "local", "param", "const")},
-    **{"shared::cta": "shared", "param::entry": "param", "param::func": "param"},
+    "shared::cta": "shared",
 }
 _CACHES: Final = frozenset(["ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified"])
 _PRIORITIES: Final = (

@@ -14,12 +14,13 @@ from quiesce.simulator.kernels.translation.instructions.conversion import CONVER
 from quiesce.simulator.kernels.translation.instructions.floating_point import FLOATING_POINT
 from quiesce.simulator.kernels.translation.instructions.forms import not_executed
 from quiesce.simulator.kernels.translation.instructions.half_precision import HALF_PRECISION
-from quiesce.simulator.kernels.translation.instructions.integer import INTEGER, PACKED, VIDEO
+from quiesce.simulator.kernels.translation.instructions.integer import INTEGER, PACKED
 from quiesce.simulator.kernels.translation.instructions.logic import LOGIC
 from quiesce.simulator.kernels.translation.instructions.matrices import MATRICES
 from quiesce.simulator.kernels.translation.instructions.memory import MEMORY
 from quiesce.simulator.kernels.translation.instructions.synchronisation import SYNCHRONISATION
 from quiesce.simulator.kernels.translation.instructions.textures import SURFACES, TEXTURES
+from quiesce.simulator.kernels.translation.instructions.video import SIMD_VIDEO, VIDEO
 from quiesce.simulator.kernels.translation.pointers import pointer_keeper
 
 _MISCELLANEOUS: Final = Chapter("https://docs.nvidia.com/cuda/parallel-thread-execution/#miscellaneous-instructions")
@@ -32,7 +33,7 @@ def _nothing(e: Emitter, i: Instruction) -> None:
 
 _CHAPTERS: Final = (
     *(LOGIC, COMPARISON, CONVERSION, MEMORY, COPIES, BARRIERS_IN_MEMORY, SYNCHRONISATION, MATRICES, TEXTURES),
-    *(SURFACES, CALLS, VIDEO, _MISCELLANEOUS),
+    *(SURFACES, CALLS, VIDEO, SIMD_VIDEO, _MISCELLANEOUS),
 )
 _ANY: Final[Mapping[str, Handler]] = {
     opcode: handler for chapter in _CHAPTERS for opcode, handler in chapter.handlers.items()
