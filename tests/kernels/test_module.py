@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.ptx.function import Instruction
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.ptx.operands import TYPES, Address, Register, Symbol
 from quiesce.simulator.kernels.ptx.parsing import parse_function
@@ -130,6 +131,33 @@ def test_no_module(text: str, reason: str) -> None:
     with pytest.raises(RefusedKernel) as caught:
         parse()
     assert reason in caught.value.reason
+
+
+LINKED = """
+.version 8.4
+.target sm_80
+.visible .entry {name}()
+{{
+    .loc {own} 12 7
+    membar.gl;
+    .loc {tool} 3 1, function_name $L_info, inlined_at {own} 20 4
+    ret;
+}}
+.file {own} "{name}.cu"
+.file {tool} "/usr/local/cuda/include/cub/header.cuh"
+"""
+
+
+def test_texts_that_were_linked_keep_their_source_files() -> None:
+    module = Module(LINKED.format(name="first", own=1, tool=2) + LINKED.format(name="second", own=2, tool=1))
+    assert module.files[1] == "first.cu"
+    for name in ("first", "second"):
+        places = [
+            each.location for each in parse_function(module, module.find(name)).items if isinstance(each, Instruction)
+        ]
+        assert [(module.files[file], line) for file, line in places] == [(f"{name}.cu", 12), (f"{name}.cu", 20)]
+    alone = LINKED.format(name="second", own=2, tool=1)
+    assert Module(alone).text == alone
 
 
 def test_a_function_that_two_linked_texts_define_is_refused_unless_it_is_weak() -> None:

@@ -93,6 +93,9 @@ _VERSION: Final = re.compile(r"\.version\s+(\d+)\.(\d+)")
 _BOUNDS: Final = re.compile(r"\.(?:max|req)ntid\s+(\d{1,9}(?:\s*,\s*\d{1,9}){0,2})")
 _BLOCK_THREADS_MAX: Final = 1024
 _FILE: Final = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
+_TEXTS: Final = re.compile(r"^(?=[ \t]*\.version\b)", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"^([ \t]*\.(?:file|loc)[ \t]+)(\d+)(.*?\binlined_at[ \t]+(?=\d))?(\d*)", re.MULTILINE)
+"""The number of a file, and a second one behind ``inlined_at``."""
 _SOURCE: Final = re.compile(r"^// quiesce-source ([A-Za-z0-9+/=]+) ([A-Za-z0-9+/=]*)$", re.MULTILINE)
 """A comment of ``native/compilers/source_texts.c``: the name of a file and its text, in Base64."""
 _TARGET: Final = re.compile(r"\.target\s+(?:sm|compute)_(\d+)")
@@ -117,11 +120,30 @@ class Signature:
     parameters: tuple[Parameter, ...]
 
 
+def _with_files_apart(text: str) -> str:
+    """Give each of the texts that were linked numbers of its own for its source files; line breaks stay."""
+    first, *others = _TEXTS.split(text)
+    if len(others) < 2:
+        return text
+    last = 0
+
+    def numbered(found: re.Match[str]) -> str:
+        own = [str(int(each) + last) if each else "" for each in (found[2], found[4])]
+        return f"{found[1]}{own[0]}{found[3] or ''}{own[1]}"
+
+    parts = []
+    for each in others:
+        files = [int(found[1]) for found in _FILE.finditer(each)]
+        parts.append(_NUMBERED.sub(numbered, each))
+        last += max(files, default=0)
+    return first + "".join(parts)
+
+
 class Module:
     """The functions and variables of a text, by name. Raises RefusedKernel where it can't be split."""
 
     def __init__(self, text: str) -> None:
-        self.text = text.rstrip("\0") + (DEVICE_RUNTIME if PREFIX in text else "")
+        self.text = _with_files_apart(text.rstrip("\0")) + (DEVICE_RUNTIME if PREFIX in text else "")
         self.lines = Lines(self.text)
         self.functions: dict[str, FunctionText] = {}
         self._twice: set[str] = set()
