@@ -27,6 +27,8 @@ except OSError:
         ("_ZN6cudapy8__main__4fillB2v1B8cw51cXTLE5ArrayIfLi1E1C7mutable7alignedEi", "cudapy::__main__::fill"),
         ("_Z4workIXadL_Z5twicefEEEvPf", "work<&(twice(float))>"),
         ("_ZN5inner4workIN5outer120" + 120 * "a" + "EE3runIfEEvv", "inner::work<…>::run<…>"),
+        ("__nv_static_22__1a0a7e87_4_a_cu_38b6c_Z4workPf", "__nv_static_22__1a0a7e87_4_a_cu_38b6c_Z4workPf"),
+        ("__nv_static_25__1a0a7e87_4_a_cu_38b671cf__Z4workPf", "work"),
         ("_Zgarbage", "_Zgarbage"),
         ("_Z", "_Z"),
         ("", ""),

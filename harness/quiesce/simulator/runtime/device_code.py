@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 _ABI_TAG = re.compile(r"\[abi:\w*\]")
+_STATIC: Final = re.compile(r"__nv_static_(\d+)_")
 _LONGEST = 120
 """Characters of a name that is shown with the arguments of its templates: those of CUB take thousands."""
 
@@ -29,7 +30,7 @@ def readable_kernel_name(name: str) -> str:
 
     C++ names are mangled as the Itanium C++ ABI says, those of numba as well.
     """
-    demangled = _demangler()(name) if name.startswith("_Z") else ""
+    demangled = _demangled(name)
     if not demangled:
         return name
     return _without_types(_ABI_TAG.sub("", demangled))
@@ -40,8 +41,18 @@ def readable_variable_name(name: str) -> str:
 
     Compilers of other languages, and those of older names, write a name that has no parts.
     """
-    demangled = _demangler()(name) if name.startswith("_Z") else ""
+    demangled = _demangled(name)
     return demangled.rpartition("::")[2] or name
+
+
+def _demangled(name: str) -> str:
+    """Return a name of C++ as it is written, empty for any other.
+
+    nvcc writes the number of characters that tell the file, and these, before static names of relocatable device code.
+    """
+    static = _STATIC.match(name)
+    mangled = name[static.end() + int(static[1]) + 1 :] if static else name
+    return _demangler()(mangled) if mangled.startswith("_Z") else ""
 
 
 def _without_types(declared: str) -> str:
