@@ -134,8 +134,8 @@ static struct import *known(const struct shared_entry *entry, uint64_t serial) {
     return each;
 }
 
-// "For contexts on different devices cudaIpcOpenMemHandle can attempt to enable peer access between the devices as if the
-// user called cudaDeviceEnablePeerAccess": the only flag that there is asks for it.
+// "For contexts on different devices cudaIpcOpenMemHandle can attempt to enable peer access between the devices as if
+// the user called cudaDeviceEnablePeerAccess": the only flag that there is asks for it.
 static void enable_peer(const struct shared_entry *entry) {
     if (entry->device != device_current()) device_enable_peer(entry->device);
 }
