@@ -250,8 +250,10 @@ words, others = ((ctypes.c_uint32 * 2000).from_address(each.value) for each in (
 text = {(HEADER + ADD + READ_INTO + TELL).encode()!r}
 assert not driver.cuModuleLoadData(ctypes.byref(module), text)
 def launch(name, value=2):
+    count = 1100 if name == b"most" else 2000
+    name = name.replace(b"most", b"add")
     assert not driver.cuModuleGetFunction(ctypes.byref(function), module, name)
-    values = memory, ctypes.c_uint32(value), ctypes.c_uint32(2000)
+    values = memory, ctypes.c_uint32(value), ctypes.c_uint32(count)
     given = (ctypes.c_void_p * 3)(*(ctypes.addressof(each) for each in values))
     assert not driver.cuLaunchKernel(function, 8, 1, 1, 256, 1, 1, 0, stream, given, None)
 def wait():
@@ -272,6 +274,12 @@ match act.partition("-")[2]:
         launch(b"read"); assert words[1999] == 1
     case "beside":
         launch(b"add"); others[5] = 1
+    case "write-after-read":
+        launch(b"read"); assert not words[5]; words[6] = 1
+    case "another-page":
+        launch(b"most"); assert not words[1500]; words[1998] = 1; words[5] += 1
+    case "bytes-beside":
+        launch(b"most"); assert words[1999] == 1; words[1500] = 1; assert not words[1400]
     case "graph":
         assert not cuda.cudaStreamBeginCapture(stream, 0)
         launch(b"add")
@@ -284,9 +292,9 @@ match act.partition("-")[2]:
             wait()
         assert not cuda.cudaGraphExecDestroy(executable) and not cuda.cudaGraphDestroy(graph)
     case "told":
-        launch(b"tell")
-        while words[0] != 7: pass
-        assert words[1] == 7
+        launch(b"add"); launch(b"tell")
+        while words[0] != 7: cuda.cudaStreamQuery(stream)
+        assert words[1] == 7; words[1999] = 5
 wait()
 for each in (memory, beside):
     assert not (cuda.cudaFree if act.startswith("managed") else cuda.cudaFreeHost)(each)
@@ -296,6 +304,7 @@ assert not driver.cuModuleUnload(module) and not cuda.cudaStreamDestroy(stream)
 
 @pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 @pytest.mark.long
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "seeded"])
 @pytest.mark.parametrize("memory", ["pinned", "managed"])
 @pytest.mark.parametrize(
     ("act", "what"),
@@ -303,7 +312,10 @@ assert not driver.cuModuleUnload(module) and not cuda.cudaStreamDestroy(stream)
         ("read", "writes them"),
         ("write", "writes them"),
         ("write-what-is-read", "reads them"),
+        ("write-after-read", "reads them"),
+        ("another-page", "writes them"),
         ("graph", "writes them"),
+        ("bytes-beside", ""),
         ("wait", ""),
         ("again", ""),
         ("only-read", ""),
@@ -311,9 +323,12 @@ assert not driver.cuModuleUnload(module) and not cuda.cudaStreamDestroy(stream)
         ("told", ""),
     ],
 )
-def test_what_a_kernel_uses_is_watched_until_the_host_waits_for_it(memory: str, act: str, what: str) -> None:
-    command = [sys.executable, "-m", "quiesce", "exec", "--kernels", "run", "--", sys.executable, "-c", KERNELS]
-    done = subprocess.run([*command, f"{memory}-{act}"], capture_output=True, text=True, check=False)
+def test_what_a_kernel_uses_is_watched_until_the_host_waits_for_it(
+    memory: str, act: str, what: str, schedule: str
+) -> None:
+    command = [sys.executable, "-m", "quiesce", "exec", "--kernels", "run", "--schedule", schedule]
+    words = [*command, "--", sys.executable, "-c", KERNELS, f"{memory}-{act}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == (1 if what else 0), done.stdout + done.stderr
     rules = re.findall(r"rule: +(\w+)", done.stdout)
     assert rules == ([ORDERED] if what else [])

@@ -200,6 +200,10 @@ class RaceDetector:
         self._blocks: dict[int, _Block] = {}
         self._pages: dict[int, list[_Block]] = {}
         self._large: list[_Block] = []
+        self._met_host: set[int] = set()
+        """The works that the host did not wait for: what is said of one is said once."""
+        self._told = -1
+        """The last launch that may tell the host something while it runs."""
 
     def see(self, record: Record) -> Iterator[Race]:
         """Enter one record."""
@@ -221,7 +225,9 @@ class RaceDetector:
             case Seen.HOST_READ | Seen.HOST_WROTE:
                 touch = Touch.WRITE if record.seen is Seen.HOST_WROTE else Touch.READ
                 for race in self._use(record.address, record.size_bytes, _use_of(record, None, touch)):
-                    if race.earlier.record.number < record.object and not self._may_tell_host(race.earlier):
+                    number = race.earlier.record.number
+                    if self._told < number < record.object and number not in self._met_host:
+                        self._met_host.add(number)
                         yield race
             case _:
                 self._see_order(record)
@@ -229,6 +235,8 @@ class RaceDetector:
     def _launch(self, record: Record, state: StreamState) -> Iterator[Race]:
         """Enter what a launch touched; with each other call yield one race, over all bytes that race in that way."""
         touched = self._touched(record.number)
+        if self._may_tell_host(touched):
+            self._told = record.number
         found: dict[int, Race] = {}
         for piece in touched.pieces if touched else ():
             mask = Mask(piece.start, piece.mask) if piece.mask else None
@@ -241,9 +249,9 @@ class RaceDetector:
                     found[number] = replace(found[number], size_bytes=found[number].size_bytes + race.size_bytes)
         yield from found.values()
 
-    def _may_tell_host(self, use: Use) -> bool:
-        """Whether a kernel may have told the host by volatile or atomic accesses that the rest is done."""
-        strong = (piece for piece in use.touched.pieces if piece.touch.is_strong) if use.touched else ()
+    def _may_tell_host(self, touched: Touched | None) -> bool:
+        """Whether a kernel may tell the host by volatile or atomic accesses that it and what came before is done."""
+        strong = (piece for piece in touched.pieces if piece.touch.is_strong) if touched else ()
         blocks = (self._block_at(piece.start) for piece in strong)
         return any(block is not None and block.allocated.thing in _OF_HOST for block in blocks)
 

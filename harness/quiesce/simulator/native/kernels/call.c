@@ -87,6 +87,14 @@ void **kernel_call_show(const struct kernel_call *call) {
     return shown;
 }
 
+void kernel_call_see_arguments(const struct kernel_call *call, void (*see)(uint64_t address)) {
+    uint64_t word;
+    for (size_t at = 0; at + sizeof word <= call->object->info.parameter_bytes; at += sizeof word) {
+        memcpy(&word, call->hidden + at, sizeof word);
+        see(HIDDEN(word));
+    }
+}
+
 // -- the run ---------------------------------------------------------------------------------------------------------
 
 static enum status status_of(int how) {

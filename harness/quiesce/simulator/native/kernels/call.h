@@ -37,5 +37,8 @@ void kernel_call_drop(struct kernel_call *call);
 // Its arguments as a client names them: places of values, in one piece of memory that is the caller's, or NULL.
 void **kernel_call_show(const struct kernel_call *call);
 
+// Calls `see` with each word of its arguments that may be an address.
+void kernel_call_see_arguments(const struct kernel_call *call, void (*see)(uint64_t address));
+
 // Runs it. A kernel that does not come to its end breaks the context of its device. `number`: of its observation.
 void kernel_call_run(const struct kernel_call *call, uint64_t number);

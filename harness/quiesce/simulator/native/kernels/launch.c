@@ -17,8 +17,8 @@
 #include "order/transfer.h"
 
 void launches_open(void) {
-    upcalls.kernels = (struct kernels_upcalls){kernel_call_keep, kernel_call_drop, kernel_call_run, initial_write,
-                                               request_declarations};
+    upcalls.kernels = (struct kernels_upcalls){kernel_call_keep, kernel_call_drop, kernel_call_run,
+                                               kernel_call_see_arguments, initial_write, request_declarations};
 }
 
 void launch_attributes(struct callee *callee, const void *attributes, unsigned count) {
@@ -104,6 +104,7 @@ enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, c
     guard_launching(stream, work.launch.number);
     status = stream_enqueue(stream, &work);
     guard_launching(NULL, 0);
+    if (!status) guard_set(stream, &work);
     kernel_call_drop(work.launch.call);
     return status;
 }

@@ -28,6 +28,8 @@ struct upcalls {
         // Runs it. A kernel that does not come to its end breaks the context of its device. `number`: of its
         // observation.
         void (*run_call)(const struct kernel_call *call, uint64_t number);
+        // Calls `see` with each word of its arguments that may be an address.
+        void (*see_arguments)(const struct kernel_call *call, void (*see)(uint64_t address));
         // Writes the first value of a variable, which has memory on the device, where only the compiler can tell it:
         // addresses of variables and functions, numbers that have to be rounded. False: it can't be told.
         bool (*write_initial)(const struct source *source, const char *variable, unsigned device);

@@ -12,9 +12,11 @@
 #include "machine/lock.h"
 #include "machine/mappings.h"
 #include "machine/settings.h"
+#include "machine/upcalls.h"
 #include "memory/blocks.h"
 #include "memory/places.h"
 #include "memory/registered.h"
+#include "memory/shadow.h"
 #include "order/host_thread.h"
 #include "order/objects.h"
 #include "order/work.h"
@@ -27,6 +29,7 @@ static struct guard {
     uint64_t stream, observation;          // its key, and how many observations there were
     unsigned device;
     bool is_blocking, writes;
+    bool is_guess;  // the work may use all of this, and may write it
 } guards[GUARDS_MAX];
 static unsigned guard_count;
 static uint64_t registered_first = UINT64_MAX, registered_end;  // registered memory that was ever guarded lies in between
@@ -228,15 +231,41 @@ static void see(uint64_t address, bool writes, const char *access) {
     stacks_new_call();
 }
 
-// A call that waits for a stream forgets what came before it, so only what is still protected is looked at. All guards
-// of the pages go, for the host is about to use them.
+static void add_part(const struct guard *of, uint64_t first, uint64_t end, bool writes) {
+    struct guard part = *of;
+    part.first = first > of->first ? first : of->first, part.end = end < of->end ? end : of->end, part.writes = writes;
+    if (part.first < part.end && guard_count < GUARDS_MAX) guards[guard_count++] = part;
+}
+
+// The work uses others of these pages. What the host only reads it may still not write.
+static void cut(uint64_t first, uint64_t end, bool writes) {
+    for (unsigned i = guard_count; i--;) {
+        struct guard whole = guards[i];
+        if (whole.end <= first || end <= whole.first || !(writes || whole.writes)) continue;
+        guards[i] = guards[--guard_count];
+        add_part(&whole, whole.first, first, whole.writes);
+        if (!writes) add_part(&whole, first, end, false);
+        add_part(&whole, end, whole.end, whole.writes);
+        let_go(whole.first, whole.end);
+        protect_again(whole.first, whole.end);
+    }
+}
+
+static bool is_known_to_have(const struct guard *guard, const void *range) {
+    return !guard->is_guess && has_pages(guard, range);
+}
+
+// A call that waits for a stream forgets what came before it, so only what is still protected is looked at. Of work that
+// is told of no more needs to be known, and the host is about to use the pages.
 static void meet(uint64_t start, uint64_t size_bytes, bool writes, const char *access) {
-    uint64_t used = 0, first = start & ~(PAGE_BYTES - 1ull), reaches = host_thread_reaches();
+    uint64_t used = 0, reaches = host_thread_reaches();
+    uint64_t first = start & ~(PAGE_BYTES - 1ull), end = (start + size_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);
     for (unsigned i = 0; i < guard_count && access && !used; i++)
         if ((writes || guards[i].writes) && guards[i].observation <= reaches)
             used = first_used(&guards[i], start, start + size_bytes);
     if (used) see(used, writes, access);
-    release(has_pages, &(struct span){.start = first, .size_bytes = start + size_bytes - first});
+    if (used) release(is_known_to_have, &(struct span){.start = first, .size_bytes = end - first});
+    cut(first, end, writes);
 }
 
 static bool is_in_bank(uint64_t address) {
@@ -273,6 +302,7 @@ static bool is_met(uint64_t address, bool writes) {
     bool is_here = is_in_bank(address) || is_guarded(address);
     meet(address, 1, writes, is_ours ? NULL : writes ? "a write of the host" : "a read of the host");
     bool is_let_go = is_here ? let_page_go(address) : may_have_been_let_go(address);
+    protect_again(address, address + 1);
     if (!is_ours) lock_release();
     errno = error;
     return is_let_go;
@@ -380,6 +410,15 @@ static void add(struct guard guard) {
     protect_again(guard.first, guard.end);
 }
 
+static struct guard guessed;
+
+static void guess(uint64_t address) {
+    struct span block = memory_find(address);
+    if (!is_in_bank(address) || block.dead) return;
+    guessed.start = block.start, guessed.pitch = guessed.width = block.size_bytes;
+    add(guessed);
+}
+
 void guard_set(const struct stream *stream, const struct work *work) {
     if (!settings.hosts || is_stopped || stream->capture) return;
     if (!stream->nonblocking && !stream->legacy) add_order(key_of(stream), key_of_legacy(stream->device));
@@ -387,6 +426,12 @@ void guard_set(const struct stream *stream, const struct work *work) {
                           .observation = ledger->ring_count,
                           .device = stream->device,
                           .is_blocking = !stream->nonblocking};
+    bool is_later = work->kind == WORK_LAUNCH && settings.schedule != SCHEDULE_EAGER && shadow_touched;
+    if (is_later && work->launch.call) {
+        guessed = guard;
+        guessed.height = 1, guessed.writes = guessed.is_guess = true;
+        upcalls.kernels.see_arguments(work->launch.call, guess);
+    }
     if (work->kind == WORK_FILL && memory_is_of_host(work->fill.to)) {
         guard.start = work->fill.to, guard.pitch = work->fill.pitch;
         guard.width = work->fill.width, guard.height = work->fill.height, guard.writes = true;

@@ -9,7 +9,8 @@
 struct stream;
 struct work;
 
-// Protects what a copy or fill that returned before it was complete uses of such memory.
+// Protects what a copy or fill that returned before it was complete uses of such memory; of a kernel that runs later,
+// whole blocks that its arguments name: what it uses of them is known when it has run.
 void guard_set(const struct stream *stream, const struct work *work);
 
 // The same for what a kernel has used that runs before its launch returns. `number`: of the launch's observation.
