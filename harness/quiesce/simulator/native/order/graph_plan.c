@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "order/graph.h"
 #include "order/graph_memory.h"
 #include "order/graph_object.h"
 
@@ -191,7 +190,7 @@ static enum status plan_nodes(const struct graph *graph, struct plan *plan) {
         read_edges(&sorting, graph);
         status = sort(&sorting, plan, count);
     }
-    if (!status && graph_has_memory(graph) && !measure_memory(&sorting, plan)) status = OUT_OF_MEMORY;
+    if (!status && !measure_memory(&sorting, plan)) status = OUT_OF_MEMORY;
     if (!status) divide(&sorting, plan);
     give_room(&sorting);
     return status;
