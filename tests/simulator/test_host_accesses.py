@@ -27,8 +27,10 @@ pytestmark = pytest.mark.usefixtures("library")
 BEGIN: Final = """
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 enum { BYTES = 10000, TO_DEVICE = 1, TO_HOST = 2 };
 int cudaStreamCreateWithFlags(handle *, unsigned), cudaEventQuery(handle);
@@ -61,6 +63,28 @@ void read_in_order(void *unused) { read_all(unused); }
 volatile int is_told, is_written;
 void write_when_told(void *unused) { while (!is_told); host[77] = 1, is_written = 1; }
 void handle_fault(int number) { signal(number, SIG_DFL); }
+sigjmp_buf place;
+void leave(int number) { (void)number; siglongjmp(place, 1); }
+void leave_by_its_place(int number, siginfo_t *about, void *state) {
+    (void)state;
+    if (number != SIGSEGV || (long)about->si_addr != 16) _exit(3);
+    siglongjmp(place, 1);
+}
+int is_fault_handled(void) {
+    if (sigsetjmp(place, 1)) return 1;
+    *(volatile char *)16 = 1;
+    return 0;
+}
+void need(int is_so) { if (!is_so) abort(); }
+void (*installed(void))(int) { struct sigaction now; sigaction(SIGSEGV, 0, &now); return now.sa_handler; }
+void install_leaving(int flags) {
+    struct sigaction leaving = {.sa_sigaction = leave_by_its_place, .sa_flags = SA_SIGINFO | flags};
+    sigaction(SIGSEGV, &leaving, 0);
+}
+void install_without_the_library(void) {
+    struct { void (*handler)(int); unsigned long flags; void *restorer; unsigned long mask; } own = {handle_fault};
+    syscall(SYS_rt_sigaction, SIGSEGV, &own, 0, 8);
+}
 void act(const char *what) {
 """
 MIDDLE: Final = """
@@ -105,6 +129,10 @@ FAULTY: Final = {
     "graph-that-an-event-does-not-follow": "capture(get); cudaEventRecord(event, stream); "
     "cudaGraphLaunch(executable, stream); cudaEventSynchronize(event); sum += host[77];",
     "branch-of-a-graph": "capture(fork_and_join); cudaGraphLaunch(executable, stream); sum += beside[7];",
+    "handler-before": "signal(SIGSEGV, leave); get(); need(installed() == leave); sum += host[77]; "
+    "need(is_fault_handled()); signal(SIGSEGV, SIG_DFL);",
+    "handler-afterwards": "get(); need(installed() == SIG_DFL); signal(SIGSEGV, leave); need(installed() == leave); "
+    "sum += host[77]; need(is_fault_handled()); need(signal(SIGSEGV, SIG_DFL) == leave && installed() == SIG_DFL);",
     "registered": "get_own(); sum += own[5000];",
     "registered-and-written": "put_own(); own[5000] = 1;",
     "registered-and-read-from-a-file": "put_own(); "
@@ -155,6 +183,12 @@ CORRECT: Final = {
     "branches-of-a-graph": "capture(fork_and_join); for (int i = 0; i < 3; i++) { "
     "cudaGraphLaunch(executable, stream); cudaStreamSynchronize(stream); sum += beside[7]; read_all(0); }",
     "only-read-by-a-graph": "capture(put); cudaGraphLaunch(executable, stream); read_all(0);",
+    "handlers-between": "get(); cudaStreamSynchronize(stream); signal(SIGSEGV, leave); get(); "
+    "need(is_fault_handled() && is_fault_handled()); cudaStreamSynchronize(stream); signal(SIGSEGV, SIG_DFL); "
+    "get(); cudaStreamSynchronize(stream); install_leaving(SA_RESETHAND); get(); need(is_fault_handled()); "
+    "need(installed() == SIG_DFL); install_leaving(0); need(is_fault_handled()); signal(SIGSEGV, leave); "
+    "if (!sigsetjmp(place, 1)) { raise(SIGSEGV); abort(); }",
+    "sent-and-ignored": "get(); signal(SIGSEGV, SIG_IGN); raise(SIGSEGV); signal(SIGSEGV, SIG_DFL);",
     "registered-and-waited": "get_own(); cudaStreamSynchronize(stream); read_own(0); put_own(); read_own(0);",
     "beside-registered": "get_own(); for (int i = 0; i < 100; i++) heap[i] = 1; "
     "for (int i = BYTES + 100; i < 16384; i++) heap[i] = 1;",
@@ -179,12 +213,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f'if (!strcmp(what, "{name}")) {{ {body} }}\n' for name, body in {**FAULTY, **CORRECT, **ENDINGS}.items()
     )
     body = f"return begin(words[1]);\n}}\n{BEGIN}{acts}{MIDDLE}"
-    return compile_client(tmp_path_factory.mktemp("hosts"), body, flags=("-g", "-pthread", "-Wno-implicit"))
+    return compile_client(tmp_path_factory.mktemp("hosts"), body, flags=("-g", "-pthread", "-D_GNU_SOURCE"))
 
 
 ENDINGS: Final = {
     "a-fault-of-its-own": "get(); *(volatile char *)16 = 1;",
-    "a-handler-of-its-own": "get(); cudaStreamSynchronize(stream); signal(SIGSEGV, handle_fault); get();",
+    "a-fault-after-its-handler": "get(); signal(SIGSEGV, handle_fault); *(volatile char *)16 = 1;",
+    "a-signal-that-is-sent": "get(); raise(SIGSEGV);",
+    "a-handler-of-its-own": "get(); cudaStreamSynchronize(stream); install_without_the_library(); get();",
 }
 
 
@@ -213,8 +249,9 @@ def test_an_access_that_is_ordered_is_none(program: Path, name: str, schedule: s
     assert (status, judgement.findings) == (0, ())
 
 
-def test_a_fault_of_the_program_ends_it(program: Path) -> None:
-    status, _ = judged(program, "a-fault-of-its-own")
+@pytest.mark.parametrize("name", ["a-fault-of-its-own", "a-fault-after-its-handler", "a-signal-that-is-sent"])
+def test_a_fault_of_the_program_ends_it(program: Path, name: str) -> None:
+    status, _ = judged(program, name)
     assert status in (-signal.SIGSEGV, 128 + signal.SIGSEGV)
 
 

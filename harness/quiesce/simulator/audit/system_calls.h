@@ -1,4 +1,5 @@
-// Functions of the C library that hand memory of a program to the system, which the runtime may follow.
+// Functions of the C library that hand memory of a program to the system, or install its handlers: the runtime may
+// follow them.
 #pragma once
 
 #include <link.h>

@@ -1,7 +1,6 @@
 #include "order/guard.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -17,6 +16,7 @@
 #include "memory/places.h"
 #include "memory/registered.h"
 #include "memory/shadow.h"
+#include "order/fault_handler.h"
 #include "order/host_thread.h"
 #include "order/objects.h"
 #include "order/work.h"
@@ -50,7 +50,6 @@ static struct {
 } launching;
 static bool is_suspended;
 
-static struct sigaction before_ours;
 static bool is_installed, is_stopped;
 static pid_t process;
 
@@ -341,37 +340,19 @@ void guard_restore(void) {
     lock_release();
 }
 
-static void pass_on(int number, siginfo_t *about, void *state) {
-    if (before_ours.sa_flags & SA_SIGINFO)
-        before_ours.sa_sigaction(number, about, state);
-    else if (before_ours.sa_handler != SIG_DFL && before_ours.sa_handler != SIG_IGN)
-        before_ours.sa_handler(number);
-    else
-        sigaction(number, &before_ours, NULL);  // the access is tried again, and ends the process
-}
-
-static void handle(int number, siginfo_t *about, void *state) {
-    bool is_met_here = about->si_code == SEGV_ACCERR && guard_meet((uint64_t)about->si_addr, state);
-    if (!is_met_here) pass_on(number, about, state);
-}
-
 // Whether accesses come here. A program that takes the signal for itself is left to it, and its accesses are not seen.
 static bool is_watched(void) {
     if (is_stopped) return false;
-    struct sigaction now;
     if (!is_installed) {
-        struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-        sigemptyset(&ours.sa_mask);
         process = getpid();
-        is_installed = !sigaction(SIGSEGV, &ours, &before_ours);
-        return is_installed;
+        return is_installed = fault_handler_install(guard_meet);
     }
-    bool is_ours = !sigaction(SIGSEGV, NULL, &now) && now.sa_flags & SA_SIGINFO && now.sa_sigaction == handle;
-    if (!is_ours) {
+    bool is_first = fault_handler_is_first();
+    if (!is_first) {
         guard_stop();
         ledger_see_wrong((struct observation){.seen = SEEN_HOST_UNSEEN});
     }
-    return is_ours;
+    return is_first;
 }
 
 // -- work that is pending --------------------------------------------------------------------------------------------
@@ -472,6 +453,6 @@ void guards_close(void) {
     orders_are_lost = is_suspended = false;
     memset(legacy_used, 0, sizeof legacy_used);
     launching.is_any = false;
-    if (is_installed && !is_stopped) sigaction(SIGSEGV, &before_ours, NULL);
+    if (is_installed) fault_handler_remove();
     is_installed = is_stopped = false;
 }

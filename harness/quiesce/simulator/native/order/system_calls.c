@@ -3,15 +3,13 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "machine/c_library.h"
 #include "machine/settings.h"
 #include "order/guard.h"
-
-struct system_call_row *quiesce_system_calls;
 
 enum { ARGUMENTS = 6 };
 
@@ -161,17 +159,14 @@ ALL(FOLLOW)
 #define FOLLOWER(name, access, form, memory, size) follow_##name,
 static function *const followers[] = {ALL(FOLLOWER)};
 
-static void lead(bool is_here) {
-    for (struct system_call_row *row = quiesce_system_calls; row && row->name; row++)
-        for (unsigned which = 0; which < CALLS; which++)
-            if (!strcmp(row->name, calls[which].name)) {
-                originals[which] = row->original;
-                __atomic_store_n(&row->target, is_here ? (void *)followers[which] : row->original, __ATOMIC_RELEASE);
-            }
-}
-
+// A call may be under way in another thread meanwhile, so what it needs is there before.
 void system_calls_open(void) {
-    if (settings.hosts) lead(true);
+    for (unsigned which = 0; settings.hosts && which < CALLS; which++) {
+        originals[which] = (function *)c_library_lead(calls[which].name, NULL);
+        c_library_lead(calls[which].name, (void *)followers[which]);
+    }
 }
 
-void system_calls_close(void) { lead(false); }
+void system_calls_close(void) {
+    for (unsigned which = 0; which < CALLS; which++) c_library_lead(calls[which].name, NULL);
+}
