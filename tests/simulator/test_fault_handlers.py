@@ -116,6 +116,7 @@ def _run_in(*command: str | Path) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     assert set(re.findall(r"rule: +(\w+)", done.stdout)) == {ORDERED}, done.stdout
     assert "before a read of the host" in done.stdout
+    assert "handles SIGSEGV itself" not in done.stderr + done.stdout
     assert "ended with status" not in done.stderr + done.stdout
     assert "atal" not in done.stderr  # neither faulthandler nor the machine of Java has seen a fatal error
 
