@@ -74,6 +74,14 @@ def test_a_sample_that_fails_is_shown_with_its_own_last_lines() -> None:
     ]
 
 
+def test_a_sample_that_did_not_end_is_shown_with_the_kernel_it_was_in() -> None:
+    lines = [f"quiesce: kernel '{name}' was stopped by a signal, in block (1, 0, 0)" for name in ("a", "b")]
+    assert classified(2, [_result("the program ended with SIGTERM")], lines, 90)[1] == [
+        "did not end in 90 s",
+        "kernel 'b' was stopped by a signal, in block (1, 0, 0)",
+    ]
+
+
 def test_results_are_kept_line_by_line_and_the_last_of_a_sample_counts(tmp_path: Path) -> None:
     kept = tmp_path / "results.jsonl"
     assert read_results(kept) == {}

@@ -93,12 +93,13 @@ def classified(
     code: int | None, results: Sequence[Mapping[str, Any]], lines: Sequence[str], ended_after: int = 0
 ) -> tuple[Outcome, list[str]]:
     """Return the outcome of a run with this exit code, and what explains it; ``ended_after`` seconds, 0 if it ended."""
-    unended = [f"did not end in {ended_after} s"] if ended_after else []
+    own = [line.removeprefix(_OWN) for line in lines if line.startswith(_OWN) and "calls recorded on" not in line]
+    slow = [line for line in own if line.startswith("kernel '")][-1:]
+    unended = [f"did not end in {ended_after} s", *slow] if ended_after else []
     found = [f"{each['rule']}: {each['observed']}" for result in results for each in result["findings"]]
     if found:
         return Outcome.FINDINGS, [*dict.fromkeys(found), *unended]
     reasons = [result["reason"] for result in results if result["reason"]]
-    own = [line.removeprefix(_OWN) for line in lines if line.startswith(_OWN) and "calls recorded on" not in line]
     refused = [each for each in dict.fromkeys([*reasons, *own]) if any(map(each.__contains__, _REFUSALS))]
     if code == ExitCode.NOTHING_FOUND:
         return Outcome.PASSES, []
