@@ -9,10 +9,15 @@ from quiesce.simulator.kernels.translation.program import MEMORY_BASE, Variant
 
 
 def translate_kernel(module: Module, entry: str, tuned: bool = False, checks: bool = False) -> str:
-    return pipeline.translate_kernel(module, entry, Variant(tuned, checks))
+    return pipeline.translate_kernel(module, entry, Variant(tuned, checks=checks))
 
 
 def compile_kernel(
-    module: Module, entry: str, tuned: bool = False, checks: bool = False, memory_base: int = MEMORY_BASE
+    module: Module,
+    entry: str,
+    tuned: bool = False,
+    checks: bool = False,
+    memory_base: int = MEMORY_BASE,
+    wide: bool = False,
 ) -> bytes:
-    return compiler.compile_kernel(module, entry, Variant(tuned, checks, memory_base=memory_base))
+    return compiler.compile_kernel(module, entry, Variant(tuned, wide, checks, memory_base=memory_base))

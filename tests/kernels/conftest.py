@@ -1,4 +1,4 @@
-"""Each test of a kernel runs it twice: compiled for each thread by itself, and for all threads of a block together."""
+"""Each test of a kernel runs it in each way of compiling: by threads, by blocks of threads, by rows of threads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.kernels import executor
+
+from quiesce.simulator.kernels.translation import pipeline
 
 if os.environ.get("QUIESCE_KERNELS_ON") == "cuda":  # before any test module imports it
     from tests.kernels import on_device
@@ -35,9 +37,11 @@ executor.add_functions(
 )
 
 
-@pytest.fixture(autouse=True, params=[False, True], ids=["usual", "tuned"])
-def tuned(request: pytest.FixtureRequest) -> Iterator[bool]:
-    """Choose how kernels are compiled."""
-    executor.tuned[0] = request.param
-    yield request.param
-    executor.tuned[0] = False
+@pytest.fixture(autouse=True, params=["usual", "tuned", "wide"])
+def tuned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+    """Choose how kernels are compiled. Those without a loop are widened as well, which is not worth it otherwise."""
+    executor.tuned[0], executor.wide[0] = request.param != "usual", request.param == "wide"
+    if request.param == "wide":
+        monkeypatch.setattr(pipeline, "has_loop", lambda _: True)
+    yield executor.tuned[0]
+    executor.tuned[0] = executor.wide[0] = False

@@ -54,6 +54,8 @@ _SOURCES: Final = ("arithmetic", "formats", "matrix", "texel", "sampling")
 ARRIVE, ACTIVE_MASK, YIELD, MATRICES = 5, 61, 70, 80
 
 
+wide = [False]
+"""Whether kernels are compiled for rows of threads where that is possible."""
 tuned = [False]
 """Whether kernels are compiled for all threads of a block together: a fixture runs each test both ways."""
 
@@ -170,7 +172,7 @@ class Kernel:
         checks: dict[str, Any] | None = None,
     ) -> None:
         """``checks``: the functions that judge accesses; without them nothing is judged."""
-        code = compile_kernel(Module(text), entry, tuned[0], checks is not None, memory_base=shadow.MEMORY_BASE)
+        code = compile_kernel(Module(text), entry, tuned[0], checks is not None, shadow.MEMORY_BASE, wide[0])
         self._functions, self.places = checks or {}, dict[str, int]()
         for name in _undefined_symbols(code):
             function = self._functions.get(name)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.lane_function import LANE, LANES, ROW
 from quiesce.simulator.kernels.translation.pipeline import translate_kernel
 from quiesce.simulator.kernels.translation.program import PLAIN, Variant
+from quiesce.simulator.kernels.widening.text import NotUnderstood
+from quiesce.simulator.kernels.widening.widened import widen_in
 
 _OPTIMISATION = 1
 """More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
@@ -21,11 +25,26 @@ Its own limit is 10,000. A kernel with checks at 120 barriers takes 1.4 s in pla
 
 def compile_kernel(module: Module, entry: str, variant: Variant = PLAIN) -> bytes:
     """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed."""
-    return compile_text(translate_kernel(module, entry, variant))
+    text = translate_kernel(module, entry, variant)
+    if variant.wide and f"@{LANE}(" in text:
+        try:
+            text = widen_in(text, LANE, ROW, _optimised, LANES, {"%x": 1, "%linear": 1})
+        except NotUnderstood:
+            text = translate_kernel(module, entry, replace(variant, wide=False))
+    return compile_text(text)
 
 
 def compile_text(text: str) -> bytes:
     """Return the object of a text in LLVM's language, optimised without changing any result."""
+    return bytes(_machine().emit_object(_optimise(text, vectorise=True)))
+
+
+def _optimised(text: str, name: str) -> str:
+    """Return a function of a text, optimised, as LLVM prints it."""
+    return str(_optimise(text, vectorise=False).get_function(name))
+
+
+def _optimise(text: str, vectorise: bool) -> Any:
     import llvmlite.binding as llvm
 
     machine = _machine()
@@ -35,11 +54,11 @@ def compile_text(text: str) -> bytes:
     except RuntimeError as error:  # the translation was wrong: that is no reason to run something else
         raise RefusedKernel(f"it was not translated to anything valid ({str(error)[:300]})") from None
     tuning = llvm.create_pipeline_tuning_options(speed_level=_OPTIMISATION)
-    tuning.loop_vectorization = True
+    tuning.loop_vectorization = vectorise
     tuning.slp_vectorization = tuning.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(parsed, builder)
-    return bytes(machine.emit_object(parsed))
+    return parsed
 
 
 @functools.cache

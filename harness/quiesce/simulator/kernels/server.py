@@ -40,9 +40,9 @@ ONE_BY_ONE_VARIABLE: Final = "QUIESCE_KERNELS_ONE_BY_ONE"
 """Where it is set, no kernel is compiled for all threads of a block together."""
 
 _VARIANTS: Final = {
-    Asked.KERNEL: Variant(tuned=True),
+    Asked.KERNEL: Variant(tuned=True, wide=True),
     Asked.ONE_BY_ONE_KERNEL: Variant(),
-    Asked.CHECKED_KERNEL: Variant(tuned=True, checks=True),
+    Asked.CHECKED_KERNEL: Variant(tuned=True, wide=True, checks=True),
     Asked.ONE_BY_ONE_CHECKED_KERNEL: Variant(checks=True),
     Asked.BACKWARDS_KERNEL: Variant(backwards=True),
     Asked.BACKWARDS_CHECKED_KERNEL: Variant(backwards=True, checks=True),
@@ -128,7 +128,7 @@ class Service:
             module, name = with_initial_kernel(module, name)
             variant = replace(variant, checks=False)  # what other kernels call in there has no place in their tables
         if ONE_BY_ONE_VARIABLE in os.environ:
-            variant = replace(variant, tuned=False)
+            variant = replace(variant, tuned=False, wide=False)
         key = kernel_key(module, name, variant)
         made = self._kept.find(key)
         if made is not None:

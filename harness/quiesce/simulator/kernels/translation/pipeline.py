@@ -20,6 +20,7 @@ from quiesce.simulator.kernels.translation.control_flow import flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import Frames
 from quiesce.simulator.kernels.translation.function_body import called_functions
 from quiesce.simulator.kernels.translation.inlining import inline_waiting_functions, reached, waits
+from quiesce.simulator.kernels.translation.lane_function import NARROW, has_loop, lane_functions
 from quiesce.simulator.kernels.translation.llvm_code import Late
 from quiesce.simulator.kernels.translation.object_tables import metadata, tables
 from quiesce.simulator.kernels.translation.program import PLAIN, Program, SharedUse, Variant
@@ -41,6 +42,8 @@ class Kernel:
     function: Function
     tuned: bool
     """Whether all threads of a block may run together, from one wait to the next."""
+    wide: bool = False
+    """Whether a thread is written as a function that is widened to one for a row of threads."""
     waits: bool = False
     """Whether its threads wait for each other, so that each is left and entered again."""
     kept: frozenset[str] = frozenset()
@@ -112,6 +115,17 @@ def _inline(kernel: Kernel) -> Kernel:
     return replace(kernel, function=function, kept=kept)
 
 
+def _find_rows(kernel: Kernel) -> Kernel:
+    """Say whether one function for a row of threads is made: of kernels with loops that never wait."""
+    variant, function = kernel.program.variant, kernel.function
+    if not variant.wide or variant.checks or kernel.waits or not has_loop(function):
+        return kernel
+    has_memory = any(variable.space in ("local", "param") for variable in function.variables.values())
+    has_calls = any(i.opcode == "call" for i in function.instructions())
+    is_wide = not has_memory and not has_calls
+    return replace(kernel, wide=is_wide, tuned=kernel.tuned and not is_wide)
+
+
 def _find_shared_loops(kernel: Kernel) -> Kernel:
     """Find loops whose rounds all threads of a block do together, so that memory is read in order."""
     if not kernel.tuned or len(kernel.function.items) > _INSTRUCTIONS_MAX:
@@ -157,6 +171,9 @@ def _write_work_item_loops(kernel: Kernel) -> Kernel:
     """Write the kernel with three loops over the threads of a block round it, if they never wait."""
     if kernel.waits or kernel.frames is not None:
         return kernel
+    if kernel.wide:
+        narrow = loop_functions(kernel.program, kernel.function, NARROW)
+        return kernel.with_lines([*narrow, *lane_functions(kernel.program, kernel.function)])
     backwards = kernel.program.variant.backwards
     return kernel.with_lines(loop_functions(kernel.program, kernel.function, backwards=backwards))
 
@@ -201,11 +218,12 @@ PASSES: Final = (
     Pass("warp-synchronous code", _keep_warps_in_step, needs="function", gives="function, tuned"),
     Pass("wait analysis", _find_waits, needs="function", gives="waits"),
     Pass("inlining", _inline, needs="function, waits", gives="function, kept"),
+    Pass("row analysis", _find_rows, needs="function, waits", gives="wide, tuned"),
     Pass("loop interchange", _find_shared_loops, needs="function, tuned, kept", gives="loops, tuned"),
     Pass("stride specialisation", _specialise_strides, needs="function, waits, loops", gives="strides"),
     Pass("barrier splitting", _split_at_barriers, needs="function, waits, loops, kept", gives="frames, loops, lines"),
     Pass("work-group vectorisation", _vectorise_work_groups, needs="function, frames, loops, strides", gives="lines"),
-    Pass("work-item loops", _write_work_item_loops, needs="function, waits, frames", gives="lines"),
+    Pass("work-item loops", _write_work_item_loops, needs="function, waits, wide, frames", gives="lines"),
     Pass("called functions", _write_called_functions, needs="program.numbers", gives="lines"),
     Pass("out-of-line checks", _write_called_checks, needs="program.checks_called", gives="lines"),
     Pass("access recording", _write_recorders, needs="program.noted_words", gives="lines"),

@@ -31,6 +31,8 @@ class Variant:
 
     tuned: bool = False
     """With loops over all threads of a block where there is a loop or a barrier; else each thread runs by itself."""
+    wide: bool = False
+    """With a function for a row of threads in place of such loops, where a kernel can be widened."""
     checks: bool = False
     """Accesses are judged while the kernel runs."""
     backwards: bool = False

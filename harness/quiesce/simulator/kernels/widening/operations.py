@@ -1,0 +1,244 @@
+"""Each instruction of one lane as instructions of all lanes, by its opcode."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from quiesce.simulator.kernels.widening.lines import Lines
+from quiesce.simulator.kernels.widening.shapes import UNIFORM
+from quiesce.simulator.kernels.widening.text import ARITHMETIC, CASTS, SCALARS, Instruction, NotUnderstood, Operand
+
+_DIVISIONS: Final = frozenset({"udiv", "sdiv", "urem", "srem"})
+_FUNCTIONS: Final = frozenset(
+    [
+        *(
+            "fma",
+            "fabs",
+            "sqrt",
+            "copysign",
+            "minnum",
+            "maxnum",
+            "minimum",
+            "maximum",
+            "minimumnum",
+            "maximumnum",
+            "floor",
+            "ceil",
+            "trunc",
+            "rint",
+        ),
+        *("roundeven", "smin", "smax", "umin", "umax", "abs", "fshl", "fshr", "ctpop", "ctlz", "cttz", "bswap"),
+        *("bitreverse", "fptosi.sat", "fptoui.sat", "usub.sat", "uadd.sat", "ssub.sat", "sadd.sat", "is.fpclass"),
+    ]
+)
+"""LLVM's functions that exist for vectors as well: https://llvm.org/docs/LangRef.html#intrinsic-functions"""
+_IMMEDIATE: Final = {"abs": 1, "ctlz": 1, "cttz": 1, "is.fpclass": 1}
+"""Which of their arguments is a constant for all lanes."""
+_TYPE: Final = re.compile(r"\.(i\d+|f16|f32|f64)(?=\.|$)")
+_MEMORY_NAMES: Final = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}
+_LEFT_OUT: Final = ("llvm.assume", "llvm.lifetime.", "llvm.experimental.noalias.scope.decl")
+
+
+def widen_instruction(lines: Lines, i: Instruction) -> None:
+    """Write an instruction for all lanes."""
+    _WIDENED[i.opcode](lines, i)
+
+
+def _elementwise(lines: Lines, i: Instruction) -> None:
+    """Write an instruction that works on vectors as on scalars: for a row, as a scalar for its first lane too."""
+    shape = lines.shapes.values[i.result]
+    scalar = vector = ""
+    if shape is not None:
+        scalar = lines.define(_expression(i, [lines.scalar(each) for each in i.operands], str))
+    if shape is None or not shape.is_uniform:
+        values = [lines.vector(each) for each in i.operands]
+        if i.opcode in _DIVISIONS:
+            values[1] = _divisor(lines, i.type, values[1])
+        vector = lines.define(_expression(i, values, lines.wide))
+    lines.give(i, scalar, vector)
+
+
+def _divisor(lines: Lines, type_: str, value: str) -> str:
+    """Return a divisor that is 1 in lanes that do not divide: a processor stops at 0."""
+    wide = lines.wide(type_)
+    return lines.define(f"select {lines.wide('i1')} {lines.mask}, {wide} {value}, {wide} splat ({type_} 1)")
+
+
+def _expression(i: Instruction, values: list[str], typed: Callable[[str], str]) -> str:
+    """Return an instruction on other values, of other types."""
+    types = [typed(each.type) for each in i.operands]
+    if i.opcode in ("icmp", "fcmp"):
+        return f"{i.opcode} {i.detail} {types[0]} {values[0]}, {values[1]}"
+    if i.opcode in CASTS:
+        return f"{i.opcode} {types[0]} {values[0]} to {typed(i.type)}"
+    if i.opcode == "getelementptr":
+        return f"getelementptr {i.detail}, {', '.join(map(' '.join, zip(types, values, strict=True)))}"
+    return f"{i.opcode} {typed(i.type)} {', '.join(values)}"
+
+
+def _widened(lines: Lines, i: Instruction) -> None:
+    """Write a number that becomes wider, and test whether its row does not wrap."""
+    shape, (source,) = lines.shapes.values[i.result], i.operands
+    if shape is not None and i.result in shape.tests:
+        name = f"llvm.{'sadd' if i.opcode == 'sext' else 'uadd'}.with.overflow.{source.type}"
+        last = (lines.lanes - 1) * shape.step
+        pair = f"{{ {source.type}, i1 }}"
+        sum_ = lines.call(pair, name, (source.type, lines.scalar(source)), (source.type, str(last)))
+        wraps = lines.define(f"extractvalue {pair} {sum_}, 1")
+        lines.emit(f"store i1 {wraps}, ptr {lines.slot('wraps', i.result, 'i1')}")
+    _elementwise(lines, i)
+
+
+def _select(lines: Lines, i: Instruction) -> None:
+    condition, first, second = i.operands
+    if lines.shapes.values[i.result] == UNIFORM:
+        sources = (f"{each.type} {lines.scalar(each)}" for each in i.operands)
+        lines.give(i, lines.define(f"select {', '.join(sources)}"))
+        return
+    if lines.shape(condition) == UNIFORM:
+        holds = f"i1 {lines.scalar(condition)}"
+    else:
+        holds = f"{lines.wide('i1')} {lines.vector(condition)}"
+    wide = lines.wide(i.type)
+    lines.give(i, vector=lines.define(f"select {holds}, {wide} {lines.vector(first)}, {wide} {lines.vector(second)}"))
+
+
+# -- memory
+
+
+def _load(lines: Lines, i: Instruction) -> None:
+    (pointer,) = i.operands
+    if lines.shape(pointer) == UNIFORM:
+        invariant = ", !invariant.load !0" if i.is_invariant else ""
+        lines.give(i, lines.define(f"load {i.type}, ptr {lines.scalar(pointer)}, {i.ending}{invariant}"))
+        return
+    wide = lines.wide(i.type)
+
+    def follow() -> str:
+        name = f"llvm.masked.load.{_name(lines, i.type)}.p0"
+        place = (f"ptr {i.ending}", lines.scalar(pointer))
+        return lines.call(wide, name, place, (lines.wide("i1"), lines.mask), (wide, "poison"))
+
+    def gather() -> str:
+        name = f"llvm.masked.gather.{_name(lines, i.type)}.v{lines.lanes}p0"
+        places = (f"{lines.wide('ptr')} {i.ending}", lines.vector(pointer))
+        return lines.call(wide, name, places, (lines.wide("i1"), lines.mask), (wide, "poison"))
+
+    lines.give(i, vector=_by_place(lines, pointer, i.type, follow, gather))
+
+
+def _store(lines: Lines, i: Instruction) -> None:
+    value, pointer = i.operands
+    if lines.shape(pointer) == UNIFORM and lines.shape(value) == UNIFORM:
+        lines.emit(f"store {value.type} {lines.scalar(value)}, ptr {lines.scalar(pointer)}, {i.ending}")
+        return
+    wide, stored = lines.wide(value.type), lines.vector(value)
+
+    def follow() -> str:
+        name = f"llvm.masked.store.{_name(lines, value.type)}.p0"
+        place = (f"ptr {i.ending}", lines.scalar(pointer))
+        return lines.call("void", name, (wide, stored), place, (lines.wide("i1"), lines.mask))
+
+    def scatter() -> str:
+        name = f"llvm.masked.scatter.{_name(lines, value.type)}.v{lines.lanes}p0"
+        places = (f"{lines.wide('ptr')} {i.ending}", lines.vector(pointer))
+        return lines.call("void", name, (wide, stored), places, (lines.wide("i1"), lines.mask))
+
+    _by_place(lines, pointer, value.type, follow, scatter)
+
+
+def _by_place(
+    lines: Lines, pointer: Operand, type_: str, follow: Callable[[], str], scattered: Callable[[], str]
+) -> str:
+    """Write an access to places that follow each other, or to any places; if tests decide, both."""
+    shape = lines.shape(pointer)
+    if shape is None or shape.step != SCALARS[type_]:
+        return scattered()
+    if not shape.tests:
+        return follow()
+    wraps = "false"
+    for test in sorted(shape.tests):
+        found = lines.define(f"load i1, ptr {lines.slot('wraps', test, 'i1')}")
+        wraps = lines.define(f"or i1 {wraps}, {found}")
+    lines.scalar(pointer), lines.vector(pointer)  # both ways have them
+    rare, usual, after = lines.new_label(), lines.new_label(), lines.new_label()
+    lines.emit(f"br i1 {wraps}, label %{rare}, label %{usual}, !prof !7")
+    lines.emit(f"{rare}:")
+    others = scattered()
+    lines.emit(f"br label %{after}")
+    lines.emit(f"{usual}:")
+    found = follow()
+    lines.emit(f"br label %{after}")
+    lines.emit(f"{after}:")
+    return lines.define(f"phi {lines.wide(type_)} [{others}, %{rare}], [{found}, %{usual}]") if found else ""
+
+
+def _name(lines: Lines, type_: str) -> str:
+    return f"v{lines.lanes}{_MEMORY_NAMES.get(type_, type_)}"
+
+
+# -- calls, and what runs for one lane after another
+
+
+def _call(lines: Lines, i: Instruction) -> None:
+    if i.detail.startswith(_LEFT_OUT):
+        return
+    if not i.detail.startswith("llvm."):
+        _one_by_one(lines, i)
+        return
+    base = _TYPE.sub("", i.detail.removeprefix("llvm."))
+    if base not in _FUNCTIONS:
+        raise NotUnderstood(i.detail)
+    if lines.shapes.values[i.result] == UNIFORM:
+        arguments = ((each.type, lines.scalar(each)) for each in i.operands)
+        lines.give(i, lines.call(i.type, i.detail, *arguments))
+        return
+    immediate = _IMMEDIATE.get(base)
+    given = [
+        (each.type, each.value) if place == immediate else (lines.wide(each.type), lines.vector(each))
+        for place, each in enumerate(i.operands)
+    ]
+    name = _TYPE.sub(rf".v{lines.lanes}\1", i.detail)
+    lines.give(i, vector=lines.call(lines.wide(i.type), name, *given))
+
+
+def _one_by_one(lines: Lines, i: Instruction) -> None:
+    """Run an instruction for each lane of the mask, from the first on."""
+    vectors = [(each.type, lines.vector(each)) for each in i.operands]
+    wide = lines.wide(i.type)
+    whole = "poison"
+    for lane in range(lines.lanes):
+        before, own, after = (lines.new_label() for _ in range(3))
+        lines.emit(f"br label %{before}")
+        lines.emit(f"{before}:")
+        is_there = lines.define(f"extractelement {lines.wide('i1')} {lines.mask}, i64 {lane}")
+        lines.emit(f"br i1 {is_there}, label %{own}, label %{after}")
+        lines.emit(f"{own}:")
+        values = [
+            (type_, lines.define(f"extractelement {lines.wide(type_)} {vector}, i64 {lane}"))
+            for type_, vector in vectors
+        ]
+        found = _of_one(lines, i, values)
+        changed = lines.define(f"insertelement {wide} {whole}, {i.type} {found}, i64 {lane}") if found else ""
+        lines.emit(f"br label %{after}")
+        lines.emit(f"{after}:")
+        if found:
+            whole = lines.define(f"phi {wide} [{whole}, %{before}], [{changed}, %{own}]")
+    if i.result:
+        lines.give(i, vector=whole)
+
+
+def _of_one(lines: Lines, i: Instruction, values: list[tuple[str, str]]) -> str:
+    if i.opcode == "atomicrmw":
+        place, value = map(" ".join, values)
+        return lines.define(f"atomicrmw {i.detail} {place}, {value} {i.ending}")
+    return lines.call(i.type, i.detail, *values)
+
+
+_WIDENED: Final[dict[str, Callable[[Lines, Instruction], None]]] = {
+    **dict.fromkeys((*ARITHMETIC, *CASTS, "fneg", "freeze", "icmp", "fcmp", "getelementptr"), _elementwise),
+    **dict.fromkeys(("sext", "zext"), _widened),
+    **{"select": _select, "load": _load, "store": _store, "call": _call, "atomicrmw": _one_by_one},
+}
