@@ -16,6 +16,8 @@ from quiesce.simulator.kernels.widening.widened import widen_in
 
 _OPTIMISATION = 1
 """More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
+_READ_VERSION = 22
+"""The version of LLVM whose text is read. Others write attributes in another way; their kernels are not widened."""
 _LARGE_BLOCKS = 50
 """From so many blocks on, LLVM's CodeGenPrepare looks again only at what it has changed, and not at the whole function.
 
@@ -25,6 +27,8 @@ Its own limit is 10,000. A kernel with checks at 120 barriers takes 1.4 s in pla
 
 def compile_kernel(module: Module, entry: str, variant: Variant = PLAIN) -> bytes:
     """Return the object of a kernel. Raises RefusedKernel for a kernel that is not executed."""
+    if variant.wide and not can_widen():
+        variant = replace(variant, wide=False)
     text = translate_kernel(module, entry, variant)
     if variant.wide and f"@{LANE}(" in text:
         try:
@@ -32,6 +36,13 @@ def compile_kernel(module: Module, entry: str, variant: Variant = PLAIN) -> byte
         except NotUnderstood:
             text = translate_kernel(module, entry, replace(variant, wide=False))
     return compile_text(text)
+
+
+def can_widen() -> bool:
+    """Say whether functions are widened, which reads and writes the text of one version of LLVM."""
+    import llvmlite.binding as llvm
+
+    return bool(llvm.llvm_version_info[0] == _READ_VERSION)
 
 
 def compile_text(text: str) -> bytes:

@@ -22,7 +22,8 @@ class Lines:
         """``steps``: how the arguments of the function grow from lane to lane, by name."""
         self.function, self.shapes, self.lanes, self._steps = function, shapes, lanes, steps
         self.lines: list[str] = []
-        self.declarations: set[str] = set()
+        self.declarations: dict[str, str] = {}
+        """Functions that are called, by name."""
         self.block = ""
         """The block of the function that is written now."""
         self.mask = ""
@@ -71,8 +72,8 @@ class Lines:
 
     def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
         """Call a function, and declare it. Each argument is a type, with attributes after it, and a value."""
-        types = ", ".join(type_ for type_, _ in arguments)
-        self.declarations.add(f"declare {result} @{name}({types})")
+        types = ", ".join(_without_attributes(type_) for type_, _ in arguments)
+        self.declarations[name] = f"declare {result} @{name}({types})"
         site = "" if name.startswith("llvm.") else " nobuiltin"  # sinf and cosf do not become sincosf
         called = f"call {result} @{name}({', '.join(map(' '.join, arguments))}){site}"
         if result == "void":
@@ -192,6 +193,11 @@ def _constant(type_: str, value: str) -> str:
     if value in _ZEROS:
         return "zeroinitializer"
     return value if value in ("poison", "undef") else f"splat ({type_} {value})"
+
+
+def _without_attributes(type_: str) -> str:
+    end = type_.index(">") + 1 if type_.startswith("<") else len(type_.partition(" ")[0])
+    return type_[:end]
 
 
 def _used_elsewhere(function: Function) -> dict[str, set[str]]:

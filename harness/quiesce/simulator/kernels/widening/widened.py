@@ -13,8 +13,8 @@ from quiesce.simulator.kernels.widening.shapes import Row, Shape, find_shapes
 from quiesce.simulator.kernels.widening.text import read_function
 
 
-def widen(text: str, name: str, lanes: int, steps: dict[str, int]) -> tuple[list[str], set[str]]:
-    """Return a function of LLVM for so many lanes, and declarations of what it calls.
+def widen(text: str, name: str, lanes: int, steps: dict[str, int]) -> tuple[list[str], dict[str, str]]:
+    """Return a function of LLVM for so many lanes, and declarations of what it calls, by name.
 
     It has the arguments of the function, of which ``steps`` says how they grow from lane to lane, and after them how
     many lanes there are at least; one lane there is. Raises NotUnderstood.
@@ -43,6 +43,8 @@ def widen(text: str, name: str, lanes: int, steps: dict[str, int]) -> tuple[list
 
 _DEFINED: Final = re.compile(r"define (?:internal )?(\w+ @([\w.]+)\(.*\).*) \{")
 
+_NAMED: Final = re.compile(r"(?:declare|define) [^@]*@([\w.]+)\(")
+
 
 def widen_in(
     text: str, one: str, row: str, optimise: Callable[[str, str], str], lanes: int, steps: dict[str, int]
@@ -53,12 +55,8 @@ def widen_in(
     """
     alone, rest = _separate(text, one, row)
     lines, wanted = widen(optimise(alone, one), row, lanes, steps)
-    declared = {
-        line.partition("(")[0].rpartition("@")[2]
-        for line in rest.splitlines()
-        if line.startswith(("declare", "define"))
-    }
-    others = sorted(each for each in wanted if each.partition("(")[0].rpartition("@")[2] not in declared)
+    declared = {each[1] for each in map(_NAMED.match, rest.splitlines()) if each}
+    others = [line for name, line in sorted(wanted.items()) if name not in declared]
     return "\n".join([rest, *lines, *others, ""])
 
 
