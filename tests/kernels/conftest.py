@@ -39,9 +39,9 @@ executor.add_functions(
 
 @pytest.fixture(autouse=True, params=["usual", "tuned", "wide"])
 def tuned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
-    """Choose how kernels are compiled. Those without a loop are widened as well, which is not worth it otherwise."""
+    """Choose how kernels are compiled. By rows all are that can be, also those for which it is not worth it."""
     executor.tuned[0], executor.wide[0] = request.param != "usual", request.param == "wide"
     if request.param == "wide":
-        monkeypatch.setattr(pipeline, "has_loop", lambda _: True)
+        monkeypatch.setattr(pipeline, "is_worth_rows", lambda *_: True)
     yield executor.tuned[0]
     executor.tuned[0] = executor.wide[0] = False

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pytest
+from tests.kernels import executor
 from tests.kernels.executor import Kernel
 from tests.kernels.programs import HEADER
 from tests.kernels.shadow import touched_bits
@@ -18,6 +19,16 @@ RANGE: Final = np.dtype(
     [("address", "u8"), ("steps", "i8", 3), ("first", "u4", 3), ("counts", "u4", 3), ("access", "u4"), ("site", "u4")]
 )
 COUNT_BITS: Final = 0xFFFF
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["usual", "tuned"])
+def tuned(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Choose how kernels are compiled. Rows of threads are judged row by row."""
+    executor.tuned[0] = request.param
+    yield request.param
+    executor.tuned[0] = False
+
+
 Access = tuple[int, int, int]
 """Line, size and kind, and address."""
 

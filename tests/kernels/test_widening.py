@@ -31,7 +31,7 @@ _DECLARED: Final = (
 @pytest.fixture(autouse=True)
 def tuned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Widen kernels without a loop as well; tests say themselves which form they run."""
-    monkeypatch.setattr(pipeline, "has_loop", lambda _: True)
+    monkeypatch.setattr(pipeline, "is_worth_rows", lambda *_: True)
     yield
     executor.tuned[0] = executor.wide[0] = False
 
@@ -244,7 +244,8 @@ def test_rows_grow_by_steps() -> None:
     tested = frozenset({"%d"})
     assert [values[f"%{name}"] for name in "def"] == [Row(3, tested), Row(12, tested), None]
     assert values["%j"] == Row(2, frozenset({"%d", "%i"}))
-    assert values["%g"] is values["%l"] is None  # any step; the same numbers only if none of them wraps
+    assert values["%l"] == Row(0, frozenset({"%d", "%i"}))  # the same numbers, if none of them wraps
+    assert values["%g"] is None  # any step
 
 
 def test_a_loop_that_all_lanes_leave_together() -> None:
@@ -257,6 +258,20 @@ def test_a_loop_that_some_lanes_leave_before_others(condition: str) -> None:
     left = f"%q = icmp {condition}\n  br i1 %q, label %T, label %E"
     values, left_early = _shapes(LOOP.format(left, ", [ %i, %L ]"))
     assert (values["%i"], values["%s"], left_early) == (Row(), None, {"%L"})
+
+
+@pytest.mark.parametrize(("site", "shape"), [("i32 7", Row(4, frozenset({"%r"}))), ("i32 %v", None)])
+def test_places_that_are_judged(site: str, shape: Shape) -> None:
+    """A row of them is judged at once if the lanes differ in nothing but their places."""
+    function = read_function(
+        f"{HEAD}  %v = mul i32 %x, %n\n  %p = getelementptr float, ptr %context, i64 0\n  %i = sext i32 %x to i64\n"
+        "  %q = getelementptr float, ptr %p, i64 %i\n"
+        f"  %r = call ptr @check0(ptr %context, ptr %q, {site}, i32 %x, ptr null)\n"
+        "  %f = load float, ptr %r, align 4\n  ret i32 0\n}\n"
+    )
+    arguments: dict[str, Shape] = {"%context": Row(), "%x": Row(1), "%n": Row()}
+    assert find_shapes(function, flow_of(function), arguments, {"check0": 4}).values["%r"] == shape
+    assert find_shapes(function, flow_of(function), arguments, {"check0": 8}).values["%r"] is None
 
 
 def test_a_uniform_exit_in_a_block_that_some_lanes_run() -> None:

@@ -156,6 +156,38 @@ def note_use(e: Emitter, within: str, address: str, bytes_: int, kinds: int) -> 
     return e.define(f"icmp ne i8 {e.define(f'and i8 {known}, {kinds}')}, {kinds}")
 
 
+def note_row(e: Emitter, within: str, bits: tuple[str, int, str], last: str, kinds: int) -> str:
+    """Set the bits of a row of accesses, and say whether it is the first of a kind in one of its cells.
+
+    ``bits`` are those from the byte ``within`` on, how many there are, and those of one more byte, or ``0``. That byte
+    is written only if it has some: the next row begins there, and would wait for it. ``last`` has the last bit.
+    """
+    touched = e.shape.context(e, TOUCHED, "ptr")
+    places = [e.byte_offset(touched, within)]
+    places = [e.byte_offset(places[0], number * _STRIDE) for number in range(_KINDS) if kinds >> number & 1]
+    for place in places:
+        _add_bits(e, place, bits[0], bits[1])
+    if bits[2] != "0":
+        more, after = e.new_label(), e.new_label()
+        e.emit(f"br i1 {e.define(f'icmp eq i8 {bits[2]}, 0')}, label %{after}, label %{more}")
+        e.place(more)
+        for place in places:
+            _add_bits(e, e.byte_offset(place, bits[1] // 8), bits[2], 8)
+        e.emit(f"br label %{after}")
+        e.place(after)
+    cells = e.byte_offset(touched, _KINDS * _STRIDE)
+    known = str(kinds)
+    for byte in (within, last):
+        cell = e.load("i8", e.byte_offset(cells, e.define(f"lshr i64 {byte}, {_CELL_SHIFT}")), "align 1")
+        known = e.define(f"and i8 {cell}, {known}")
+    return e.define(f"icmp ne i8 {known}, {kinds}")
+
+
+def _add_bits(e: Emitter, place: str, bits: str, width: int) -> None:
+    before = e.load(f"i{width}", place, "align 1")
+    e.store(f"i{width}", e.define(f"or i{width} {before}, {bits}"), place, "align 1")
+
+
 def was_noted(e: Emitter, within: str, address: str, bytes_: int, kinds: int) -> str:
     """Say whether all bits of an access are set."""
     touched, noted = e.shape.context(e, TOUCHED, "ptr"), "true"

@@ -65,7 +65,7 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
         e.program.array_of(e.function, i) if access.space == "shared" else None,
     )
     site = e.program.add_site(i, judged.array)
-    if access.space != "local" and site >= _INLINED_MAX:
+    if access.space != "local" and (site >= _INLINED_MAX or e.shape.calls_checks):
         return _judge_by_call(e, judged, place(), site)
     return _judge(e, judged, place(), str(site))
 
@@ -101,8 +101,8 @@ def _judge(e: Emitter, judged: Judged, pointer: str, site: str) -> str:
         return _judge_shared(e, judged, pointer, address, site)
     if access.space == "local":
         return _checked_local(e, pointer, address, access, site)
-    within = _within(e, address)
-    wrong = _is_unknown(e, within, address, access.bytes)
+    within = place_of_bits(e, address)
+    wrong = is_unknown(e, within, address, access.bytes)
     if access.kind != "atomic":
         return _judge_memory(e, judged, (pointer, address, within, wrong), site)
     # Many atomic operations use one place, and the processor lets each wait for the stores before it: none is best.
@@ -146,11 +146,15 @@ def _judge_shared(e: Emitter, judged: Judged, pointer: str, address: str, site: 
 def _judge_memory(e: Emitter, judged: Judged, place: tuple[str, str, str, str], site: str) -> str:
     access, (pointer, address, within, wrong) = judged.access, place
     if access.kind != "load":
-        wrong = e.define(f"or i1 {wrong}, {_is_constant(e, address)}")
+        wrong = e.define(f"or i1 {wrong}, {is_constant(e, address)}")
     is_first = note_use(e, within, address, access.bytes, judged.kinds)
     wrong = e.define(f"or i1 {wrong}, {is_first}")
-    ask = "quiesce_kernel_check_any" if judged.may_race else _ASK
-    return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(judged.kinds), site, ask))
+    return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(judged.kinds), site, asked(judged)))
+
+
+def asked(judged: Judged) -> str:
+    """Return the runtime's function that judges an access to memory."""
+    return "quiesce_kernel_check_any" if judged.may_race else _ASK
 
 
 def is_judged_as_range(e: Emitter, i: Instruction, access: Access) -> bool:
@@ -181,20 +185,20 @@ def _is_partial(i: Instruction) -> bool:
     return "arrive" in i.modifiers or len(i.operands) == (4 if "red" in i.modifiers else 2)
 
 
-def _within(e: Emitter, address: str) -> str:
+def place_of_bits(e: Emitter, address: str) -> str:
     """Return in which byte the first bit of an access is."""
     within = e.define(f"lshr i64 {e.define(f'sub i64 {address}, {e.program.variant.memory_base}')}, 3")
     known = e.define(f"icmp ult i64 {within}, {MEMORY_BYTES // 8}")
     return e.select(known, "i64", within, "0")
 
 
-def _is_constant(e: Emitter, address: str) -> str:
+def is_constant(e: Emitter, address: str) -> str:
     """Say whether an access begins in constant memory."""
     within = e.define(f"sub i64 {address}, {e.program.variant.memory_base + CONSTANTS_OFFSET}")
     return e.define(f"icmp ult i64 {within}, {CONSTANTS_BYTES}")
 
 
-def _is_unknown(e: Emitter, within: str, address: str, bytes_: int) -> str:
+def is_unknown(e: Emitter, within: str, address: str, bytes_: int) -> str:
     """Say whether not all bits of an access are set, or its address is misaligned."""
     shadow = e.shape.context(e, CHECKS, "ptr")
     bits = max(8, bytes_)

@@ -5,11 +5,13 @@ Widening turns the function into one for a row of threads that follow each other
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from quiesce.simulator.kernels.ptx.function import Function
-from quiesce.simulator.kernels.translation.control_flow import flow_of
-from quiesce.simulator.kernels.translation.data_flow import liveness_of
+from quiesce.simulator.kernels.ptx.function import Function, Instruction
+from quiesce.simulator.kernels.ptx.operands import Address, Operand, Register, Special
+from quiesce.simulator.kernels.translation.control_flow import Block, flow_of
+from quiesce.simulator.kernels.translation.data_flow import effects_of, liveness_of
 from quiesce.simulator.kernels.translation.function_body import (
     ATTRIBUTES,
     clear,
@@ -29,10 +31,13 @@ NARROW: Final = "quiesce_kernel_narrow"
 """The function of a whole block for blocks that are too narrow for rows."""
 LANES: Final = 16
 _LEAST_WIDTH: Final = LANES // 2
+_COMPUTED: Final = frozenset({"mov", "mul", "mad", "cvt", "shl", "add"})
 
 
 class LaneShape(LoopShape):
     """One thread, whose index is in the arguments of its function."""
+
+    calls_checks = True
 
     def finish(self, code: Code, status: int) -> None:
         """End the thread, or the block."""
@@ -44,10 +49,62 @@ class LaneShape(LoopShape):
         code.emit(f"ret i32 {code.select(failed, 'i32', status, '0')}")
 
 
-def has_loop(function: Function) -> bool:
-    """Say whether some branch of a function goes back."""
+def is_worth_rows(function: Function, checks: bool) -> bool:
+    """Say whether a kernel runs faster by rows of threads: one with loops.
+
+    With checks, loops over the whole grid are faster for all threads of a block together. They use each place once, and
+    one range says for the block which places a round uses. Loops that read places from memory gain nothing, since lanes
+    are then judged one by one. To follow such places the runtime needs the accesses of a thread one after another.
+    """
     flow = flow_of(function)
-    return any(target <= number for number, block in enumerate(flow.blocks) for target in block.successors)
+    loops = [(at, n) for n, block in enumerate(flow.blocks) for at in block.successors if at <= n]
+    if not checks:
+        return bool(loops)
+    sizes = _grid_sizes(function)
+    inside = [flow.blocks[first : last + 1] for first, last in loops]
+    return not any(map(_follows_indices, inside)) and any(not _strides_over(sizes, each) for each in inside)
+
+
+def _grid_sizes(function: Function) -> frozenset[Register]:
+    """Return the registers that depend on how many blocks a grid has."""
+    found: set[Register] = set()
+    before = -1
+    while before != len(found):
+        before = len(found)
+        for i in function.instructions():
+            if i.opcode in _COMPUTED and any(_is_grid_size(each, found) for each in i.operands[1:]):
+                found.update(effects_of(i)[1])
+    return frozenset(found)
+
+
+def _is_grid_size(operand: Operand, found: set[Register]) -> bool:
+    return operand in found or (isinstance(operand, Special) and operand.name.startswith("%nctaid"))
+
+
+def _follows_indices(blocks: Sequence[Block]) -> bool:
+    """Say whether a loop uses memory at places that depend on what it has read."""
+    instructions = [i for block in blocks for i in block.instructions]
+    found = {register for i in instructions if _reads_memory(i) for register in effects_of(i)[1]}
+    before = -1
+    while before != len(found):
+        before = len(found)
+        for i in instructions:
+            read, written = effects_of(i)
+            if not _reads_memory(i) and not found.isdisjoint(read):
+                found.update(written)
+    places = [each for i in instructions for each in i.operands if isinstance(each, Address)]
+    return any(isinstance(each.base, Register) and each.base in found for each in places)
+
+
+def _reads_memory(i: Instruction) -> bool:
+    return i.opcode in ("ld", "ldu", "atom") and "param" not in i.modifiers
+
+
+def _strides_over(sizes: frozenset[Register], blocks: Iterable[Block]) -> bool:
+    """Say whether a loop goes on by steps that depend on the size of the grid."""
+    return any(
+        i.opcode == "add" and not sizes.isdisjoint(i.operands[1:]) for block in blocks for i in block.instructions
+    )
 
 
 def lane_functions(program: Program, function: Function) -> list[str]:

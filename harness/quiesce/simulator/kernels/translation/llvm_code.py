@@ -148,6 +148,9 @@ EXITED, TRAPPED, ASSERTED = 1, -1, -2
 class Shape(ABC):
     """Where a function finds its thread and the context, and how it ends."""
 
+    calls_checks = False
+    """Whether each check is a call of a function."""
+
     def context(self, code: Code, offset: int, type_: str) -> str:
         """Return a value of the context."""
         return _load(code, "%context", offset, type_)

@@ -20,10 +20,11 @@ from quiesce.simulator.kernels.translation.control_flow import flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import Frames
 from quiesce.simulator.kernels.translation.function_body import called_functions
 from quiesce.simulator.kernels.translation.inlining import inline_waiting_functions, reached, waits
-from quiesce.simulator.kernels.translation.lane_function import NARROW, has_loop, lane_functions
+from quiesce.simulator.kernels.translation.lane_function import NARROW, is_worth_rows, lane_functions
 from quiesce.simulator.kernels.translation.llvm_code import Late
 from quiesce.simulator.kernels.translation.object_tables import metadata, tables
 from quiesce.simulator.kernels.translation.program import PLAIN, Program, SharedUse, Variant
+from quiesce.simulator.kernels.translation.row_checks import row_checks
 from quiesce.simulator.kernels.translation.spin_loops import waits_for_some
 from quiesce.simulator.kernels.translation.stride_specialisation import USUAL, Strides, block_function, guess_strides
 from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
@@ -118,7 +119,7 @@ def _inline(kernel: Kernel) -> Kernel:
 def _find_rows(kernel: Kernel) -> Kernel:
     """Say whether one function for a row of threads is made: of kernels with loops that never wait."""
     variant, function = kernel.program.variant, kernel.function
-    if not variant.wide or variant.checks or kernel.waits or not has_loop(function):
+    if not variant.wide or kernel.waits or not is_worth_rows(function, variant.checks):
         return kernel
     has_memory = any(variable.space in ("local", "param") for variable in function.variables.values())
     has_calls = any(i.opcode == "call" for i in function.instructions())
@@ -185,7 +186,8 @@ def _write_called_functions(kernel: Kernel) -> Kernel:
 
 def _write_called_checks(kernel: Kernel) -> Kernel:
     """Write the checks of accesses that are functions of their own, since there are many."""
-    return kernel.with_lines(called_checks(kernel.program, kernel.function))
+    of_rows = row_checks(kernel.program, kernel.function) if kernel.wide else []
+    return kernel.with_lines([*called_checks(kernel.program, kernel.function), *of_rows])
 
 
 def _write_recorders(kernel: Kernel) -> Kernel:
@@ -225,7 +227,7 @@ PASSES: Final = (
     Pass("work-group vectorisation", _vectorise_work_groups, needs="function, frames, loops, strides", gives="lines"),
     Pass("work-item loops", _write_work_item_loops, needs="function, waits, wide, frames", gives="lines"),
     Pass("called functions", _write_called_functions, needs="program.numbers", gives="lines"),
-    Pass("out-of-line checks", _write_called_checks, needs="program.checks_called", gives="lines"),
+    Pass("out-of-line checks", _write_called_checks, needs="program.checks_called, wide", gives="lines"),
     Pass("access recording", _write_recorders, needs="program.noted_words", gives="lines"),
     Pass("tables", _write_tables, needs="program, waits, frames", gives="lines"),
     Pass("declarations", _declare, needs="program.declarations", gives="lines"),

@@ -24,6 +24,8 @@ class Lines:
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
         """Functions that are called, by name."""
+        self.functions: dict[str, list[str]] = {}
+        """The lines of functions that are called, by name."""
         self.block = ""
         """The block of the function that is written now."""
         self.mask = ""

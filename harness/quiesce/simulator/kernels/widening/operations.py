@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from quiesce.simulator.kernels.widening.lines import Lines
-from quiesce.simulator.kernels.widening.shapes import UNIFORM
+from quiesce.simulator.kernels.widening.shapes import PLACE, UNIFORM, Row
 from quiesce.simulator.kernels.widening.text import ARITHMETIC, CASTS, SCALARS, Instruction, NotUnderstood, Operand
 
 _DIVISIONS: Final = frozenset({"udiv", "sdiv", "urem", "srem"})
@@ -126,7 +126,13 @@ def _load(lines: Lines, i: Instruction) -> None:
         places = (f"{lines.wide('ptr')} {i.ending}", lines.vector(pointer))
         return lines.call(wide, name, places, (lines.wide("i1"), lines.mask), (wide, "poison"))
 
-    lines.give(i, vector=_by_place(lines, pointer, i.type, follow, gather))
+    def one() -> str:
+        return lines.splat(i.type, lines.define(f"load {i.type}, ptr {lines.scalar(pointer)}, {i.ending}"))
+
+    shape = lines.shape(pointer)
+    is_one = shape is not None and not shape.step
+    ways = (one, gather, 0) if is_one else (follow, gather)
+    lines.give(i, vector=_by_place(lines, pointer, i.type, *ways))
 
 
 def _store(lines: Lines, i: Instruction) -> None:
@@ -150,18 +156,20 @@ def _store(lines: Lines, i: Instruction) -> None:
 
 
 def _by_place(
-    lines: Lines, pointer: Operand, type_: str, follow: Callable[[], str], scattered: Callable[[], str]
+    lines: Lines,
+    pointer: Operand,
+    type_: str,
+    follow: Callable[[], str],
+    scattered: Callable[[], str],
+    step: int | None = None,
 ) -> str:
     """Write an access to places that follow each other, or to any places; if tests decide, both."""
     shape = lines.shape(pointer)
-    if shape is None or shape.step != SCALARS[type_]:
+    if shape is None or shape.step != (SCALARS[type_] if step is None else step):
         return scattered()
     if not shape.tests:
         return follow()
-    wraps = "false"
-    for test in sorted(shape.tests):
-        found = lines.define(f"load i1, ptr {lines.slot('wraps', test, 'i1')}")
-        wraps = lines.define(f"or i1 {wraps}, {found}")
+    wraps = _wraps(lines, shape)
     lines.scalar(pointer), lines.vector(pointer)  # both ways have them
     rare, usual, after = lines.new_label(), lines.new_label(), lines.new_label()
     lines.emit(f"br i1 {wraps}, label %{rare}, label %{usual}, !prof !7")
@@ -185,8 +193,14 @@ def _name(lines: Lines, type_: str) -> str:
 def _call(lines: Lines, i: Instruction) -> None:
     if i.detail.startswith(_LEFT_OUT):
         return
+    if i.detail in lines.shapes.judged:
+        if lines.shapes.values[i.result] is None:
+            lines.give(i, vector=_in_turn(lines, i))
+        else:
+            _judge(lines, i)
+        return
     if not i.detail.startswith("llvm."):
-        _one_by_one(lines, i)
+        lines.give(i, vector=_one_by_one(lines, i)) if i.result else _one_by_one(lines, i)
         return
     base = _TYPE.sub("", i.detail.removeprefix("llvm."))
     if base not in _FUNCTIONS:
@@ -204,8 +218,89 @@ def _call(lines: Lines, i: Instruction) -> None:
     lines.give(i, vector=lines.call(lines.wide(i.type), name, *given))
 
 
-def _one_by_one(lines: Lines, i: Instruction) -> None:
-    """Run an instruction for each lane of the mask, from the first on."""
+def _atomic(lines: Lines, i: Instruction) -> None:
+    lines.give(i, vector=_one_by_one(lines, i))
+
+
+def _judge(lines: Lines, i: Instruction) -> None:
+    """Judge the places of a row at once, and if that finds something, those of each lane."""
+    pointer = i.operands[PLACE]
+    shape = lines.shape(pointer)
+    assert shape is not None
+    first, all_ = lines.scalar(pointer), lines.vector(pointer)
+    ask, each, after = (lines.new_label() for _ in range(3))
+    arguments = [(each.type, lines.scalar(each)) for each in i.operands]
+    for operand in i.operands:
+        lines.vector(operand)  # both ways have them
+    lines.emit(f"br i1 {_wraps(lines, shape)}, label %{each}, label %{ask}, !prof !7")
+    lines.emit(f"{ask}:")
+    name = f"{i.detail}.{'row' if shape.step else 'one'}"
+    right = lines.call("i1", name, *arguments, (lines.wide("i1"), lines.mask))
+    lines.emit(f"br i1 {right}, label %{after}, label %{each}")
+    lines.emit(f"{each}:")
+    found = _in_turn(lines, i)
+    lines.emit(f"br label %{after}")
+    lines.emit(f"{after}:")
+    places = lines.define(f"phi {lines.wide('ptr')} [{all_}, %{ask}], [{found}, %{each}]")
+    wraps = lines.define(f"phi i1 [false, %{ask}], [true, %{each}]")
+    lines.emit(f"store i1 {wraps}, ptr {lines.slot('wraps', i.result, 'i1')}")
+    lines.give(i, first, places)
+
+
+def _in_turn(lines: Lines, i: Instruction) -> str:
+    """Judge the place of each lane by a function of its own, in which the lanes are a loop, and return the answers."""
+    name = f"{i.detail}.each"
+    types = [lines.wide(each.type) for each in i.operands]
+    lanes = lines.wide("i1")
+    lines.functions[name] = _loop_over_lanes(lines, i, name)
+    arguments = [*zip(types, map(lines.vector, i.operands), strict=True), (lanes, lines.mask)]
+    return lines.define(f"call {lines.wide(i.type)} @{name}({', '.join(map(' '.join, arguments))})")
+
+
+def _loop_over_lanes(lines: Lines, i: Instruction, name: str) -> list[str]:
+    wide, last = lines.wide(i.type), lines.lanes - 1
+    taken = [f"{lines.wide(each.type)} %all{place}" for place, each in enumerate(i.operands)]
+    own = [
+        f"%own{place} = extractelement {lines.wide(each.type)} %all{place}, i32 %lane"
+        for place, each in enumerate(i.operands)
+    ]
+    arguments = ", ".join(f"{each.type} %own{place}" for place, each in enumerate(i.operands))
+    return [
+        f"define internal {wide} @{name}({', '.join(taken)}, {lines.wide('i1')} %lanes) noinline nounwind {{",
+        "entry:",
+        "br label %next",
+        "next:",
+        "%lane = phi i32 [0, %entry], [%lane.next, %more]",
+        f"%answers = phi {wide} [%all{PLACE}, %entry], [%answers.next, %more]",
+        f"%is.there = extractelement {lines.wide('i1')} %lanes, i32 %lane",
+        "br i1 %is.there, label %one, label %more",
+        "one:",
+        *own,
+        f"%answer = call {i.type} @{i.detail}({arguments})",
+        f"%changed = insertelement {wide} %answers, {i.type} %answer, i32 %lane",
+        "br label %more",
+        "more:",
+        f"%answers.next = phi {wide} [%answers, %next], [%changed, %one]",
+        "%lane.next = add nuw nsw i32 %lane, 1",
+        f"%is.last = icmp eq i32 %lane, {last}",
+        "br i1 %is.last, label %done, label %next",
+        "done:",
+        f"ret {wide} %answers.next",
+        "}",
+    ]
+
+
+def _wraps(lines: Lines, shape: Row) -> str:
+    """Say whether a row does not hold, by its tests."""
+    wraps = "false"
+    for test in sorted(shape.tests):
+        found = lines.define(f"load i1, ptr {lines.slot('wraps', test, 'i1')}")
+        wraps = lines.define(f"or i1 {wraps}, {found}")
+    return wraps
+
+
+def _one_by_one(lines: Lines, i: Instruction) -> str:
+    """Run an instruction for each lane of the mask, from the first on, and return the results."""
     vectors = [(each.type, lines.vector(each)) for each in i.operands]
     wide = lines.wide(i.type)
     whole = "poison"
@@ -226,8 +321,7 @@ def _one_by_one(lines: Lines, i: Instruction) -> None:
         lines.emit(f"{after}:")
         if found:
             whole = lines.define(f"phi {wide} [{whole}, %{before}], [{changed}, %{own}]")
-    if i.result:
-        lines.give(i, vector=whole)
+    return whole
 
 
 def _of_one(lines: Lines, i: Instruction, values: list[tuple[str, str]]) -> str:
@@ -240,5 +334,5 @@ def _of_one(lines: Lines, i: Instruction, values: list[tuple[str, str]]) -> str:
 _WIDENED: Final[dict[str, Callable[[Lines, Instruction], None]]] = {
     **dict.fromkeys((*ARITHMETIC, *CASTS, "fneg", "freeze", "icmp", "fcmp", "getelementptr"), _elementwise),
     **dict.fromkeys(("sext", "zext"), _widened),
-    **{"select": _select, "load": _load, "store": _store, "call": _call, "atomicrmw": _one_by_one},
+    **{"select": _select, "load": _load, "store": _store, "call": _call, "atomicrmw": _atomic},
 }

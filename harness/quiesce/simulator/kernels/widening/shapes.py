@@ -7,7 +7,7 @@ wider: the row then holds if a test does, which is done where the number is wide
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,13 +24,15 @@ class Row:
 
     @property
     def is_uniform(self) -> bool:
-        """Say whether the value is the same in all lanes."""
-        return not self.step
+        """Say whether the value is certainly the same in all lanes."""
+        return not self.step and not self.tests
 
 
 Shape = Row | None
 """None: the lanes have any values."""
 UNIFORM: Final = Row()
+PLACE: Final = 1
+"""Which argument of a function that judges is the place."""
 _STEP_MAX: Final = 1 << 24
 """A larger step is none that neighbours have."""
 
@@ -45,6 +47,8 @@ class Shapes:
     """The block of each value."""
     left_early: set[str] = field(default_factory=set)
     """Where the loops begin that some lanes leave before others."""
+    judged: Mapping[str, int] = field(default_factory=dict)
+    """Functions that judge a place and return it, and how many bytes each uses there."""
     joins: set[str] = field(default_factory=set)
     """Blocks where lanes meet that went different ways."""
 
@@ -66,10 +70,12 @@ class Shapes:
         )
 
 
-def find_shapes(function: Function, flow: Flow, arguments: dict[str, Shape]) -> Shapes:
+def find_shapes(
+    function: Function, flow: Flow, arguments: dict[str, Shape], judged: Mapping[str, int] | None = None
+) -> Shapes:
     """Return the shapes of all values: each begins as unknown, and loses only."""
     blocks = {each.result: each.block for each in function.instructions() if each.result}
-    shapes = Shapes(flow, dict(arguments), blocks)
+    shapes = Shapes(flow, dict(arguments), blocks, judged=judged or {})
     changed = True
     while changed:
         before = len(shapes.left_early) + len(shapes.joins)
@@ -92,13 +98,23 @@ def _update(shapes: Shapes, i: Instruction) -> bool:
     old = shapes.values.get(i.result, UNIFORM)
     is_new = i.result not in shapes.values
     found = [shapes.at(each, i.block) for each in known]
-    new = _joined(shapes, i, found) if i.opcode == "phi" else _shape(i, found)
-    if new is not None and (abs(new.step) > _STEP_MAX or (not new.step and new.tests)):
+    if i.opcode == "phi":
+        new = _joined(shapes, i, found)
+    elif i.detail in shapes.judged:
+        new = None if None in found else _judged(i, found[PLACE], shapes.judged[i.detail])
+    else:
+        new = _shape(i, found)
+    if new is not None and abs(new.step) > _STEP_MAX:
         new = None
     if not is_new and new != old:
         new = None
     shapes.values[i.result] = new
     return is_new or new != old
+
+
+def _judged(i: Instruction, place: Shape, bytes_: int) -> Shape:
+    """Return the shape of a place that was judged: the same one if a test says so for all lanes."""
+    return Row(place.step, frozenset({i.result})) if place is not None and place.step in (0, bytes_) else None
 
 
 def _joined(shapes: Shapes, i: Instruction, found: list[Shape]) -> Shape:
