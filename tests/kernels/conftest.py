@@ -39,7 +39,7 @@ executor.add_functions(
 
 @pytest.fixture(autouse=True, params=["usual", "tuned", "wide"])
 def tuned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
-    """Choose how kernels are compiled. By rows all are that can be, also those for which it is not worth it."""
+    """Choose how kernels are compiled. By rows all are that can be, also with checks."""
     executor.tuned[0], executor.wide[0] = request.param != "usual", request.param == "wide"
     if request.param == "wide":
         monkeypatch.setattr(pipeline, "is_worth_rows", lambda *_: True)

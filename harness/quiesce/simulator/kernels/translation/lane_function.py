@@ -50,16 +50,17 @@ class LaneShape(LoopShape):
 
 
 def is_worth_rows(function: Function, checks: bool) -> bool:
-    """Say whether a kernel runs faster by rows of threads: one with loops.
+    """Say whether a kernel runs faster by rows of threads.
 
-    With checks, loops over the whole grid are faster for all threads of a block together. They use each place once, and
-    one range says for the block which places a round uses. Loops that read places from memory gain nothing, since lanes
-    are then judged one by one. To follow such places the runtime needs the accesses of a thread one after another.
+    Without checks each does. With checks only loops do, for what is in no loop is judged as ranges of a block. Loops
+    over the whole grid are faster for all threads of a block together: they use each place once, and one range says
+    which places a round uses. Loops that read places from memory gain nothing, since lanes are then judged one by one.
+    To follow such places the runtime needs the accesses of a thread one after another.
     """
+    if not checks:
+        return True
     flow = flow_of(function)
     loops = [(at, n) for n, block in enumerate(flow.blocks) for at in block.successors if at <= n]
-    if not checks:
-        return bool(loops)
     sizes = _grid_sizes(function)
     inside = [flow.blocks[first : last + 1] for first, last in loops]
     return not any(map(_follows_indices, inside)) and any(not _strides_over(sizes, each) for each in inside)
