@@ -3,11 +3,11 @@
 #include "dynamic_symbols.h"
 #include "system.h"
 
-/* The runtime protects pages that pending work uses, and the system answers EFAULT where it is to read or write there.
-   So the runtime has to know before, and so it has to of handlers for the fault of a protected page. Each function has a
-   jump here, which leads to the C library until the runtime says otherwise. The C library's own table of names gives the
-   address of the jump, whoever asks: the loader for a library that it binds now or later, or dlsym. Calls that the C
-   library makes of itself are not seen. */
+/* The runtime protects pages that pending work uses, and the system answers EFAULT where it is to read or write
+   there. So the runtime has to know before, and so it has to of handlers for the fault of a protected page. Each
+   function has a jump here, which leads to the C library until the runtime says otherwise. The C library's own table
+   of names gives the address of the jump, whoever asks: the loader for a library that it binds now or later, or
+   dlsym. Calls that the C library makes of itself are not seen. */
 
 static const char *const names[] = {
     "read",      "pread",    "pread64",  "readv",     "preadv", "preadv64", "preadv2",       "preadv64v2",

@@ -1,7 +1,5 @@
-// CUPTI, which is asked for its version alone.
-//
-// cupti_version.h counts them up to CUDA 12.9, and has CUDA's own from 13 on (what JAX's plugins were built with says so:
-// 28 for 12.9, 130000 for 13.0).
+// CUPTI, which is asked for its version alone.  cupti_version.h counts them up to CUDA 12.9, and has CUDA's own from
+// 13 on (what JAX's plugins were built with says so: 28 for 12.9, 130000 for 13.0).
 
 #include "libraries/calls.h"
 

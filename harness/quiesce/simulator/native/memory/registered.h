@@ -14,8 +14,8 @@ enum status memory_unregister(uint64_t address);
 // The registered range that an address lies in; one of THING_NONE where there is none.
 struct span registered_find(uint64_t address);
 
-// Whether the client may write to all pages of the range that an address lies in, and no stack is there. It is found out
-// once: what the client does to its mappings later is not known.
+// Whether the client may write to all pages of the range that an address lies in, and no stack is there. It is found
+// out once: what the client does to its mappings later is not known.
 bool registered_is_plain(uint64_t address);
 
 void registered_close(void);

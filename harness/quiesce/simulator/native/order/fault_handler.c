@@ -28,7 +28,8 @@ static const struct sigaction *programs(void) { return &program[__atomic_load_n(
 
 // -- a fault ---------------------------------------------------------------------------------------------------------
 
-// What the system does where there is no handler. An access is tried again; a signal that was sent has to be sent again.
+// What the system does where there is no handler. An access is tried again; a signal that was sent has to be sent
+// again.
 static void end_process(int number, const siginfo_t *about) {
     bool is_sent = about->si_code <= 0;
     if (is_sent && programs()->sa_handler == SIG_IGN) return;

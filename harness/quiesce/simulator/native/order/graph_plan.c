@@ -138,7 +138,7 @@ static void divide(struct sorting *sorting, struct plan *plan) {
         plan->ends[i - 1] = mark_behind(plan, &plan->steps[sorting->step[sorting->tail[i]]]);
 }
 
-// -- memory ------------------------------------------------------------------------------------------------------------
+// -- memory ----------------------------------------------------------------------------------------------------------
 
 // What comes before a place: everything from which edges lead to it. The plan's order is one of the edges'.
 static void find_before(const struct sorting *sorting, const struct plan *plan, uint32_t place, bool *is_before) {
@@ -151,7 +151,8 @@ static void find_before(const struct sorting *sorting, const struct plan *plan, 
 }
 
 // An allocation takes what was freed before it, and the rest anew. Freed before it is what edges put there (CUDA
-// Programming Guide, "Optimized Memory Reuse"): branches that no edge orders need memory of their own, NVIDIA/warp#1157.
+// Programming Guide, "Optimized Memory Reuse"): branches that no edge orders need memory of their own,
+// NVIDIA/warp#1157.
 static bool measure_memory(const struct sorting *sorting, struct plan *plan) {
     bool *is_before = calloc(plan->count + 1, sizeof *is_before);
     uint64_t *freed = calloc(plan->count + 1, sizeof *freed);  // and not taken yet, by place

@@ -32,7 +32,7 @@ static struct guard {
     bool is_guess;  // the work may use all of this, and may write it
 } guards[GUARDS_MAX];
 static unsigned guard_count;
-static uint64_t registered_first = UINT64_MAX, registered_end;  // registered memory that was ever guarded lies in between
+static uint64_t registered_first = UINT64_MAX, registered_end;  // what was ever guarded of it is between
 
 // Streams that waited for others, by their keys.
 static struct order {
@@ -254,8 +254,8 @@ static bool is_known_to_have(const struct guard *guard, const void *range) {
     return !guard->is_guess && has_pages(guard, range);
 }
 
-// A call that waits for a stream forgets what came before it, so only what is still protected is looked at. Of work that
-// is told of no more needs to be known, and the host is about to use the pages.
+// A call that waits for a stream forgets what came before it, so only what is still protected is looked at. Of work
+// that is told of no more needs to be known, and the host is about to use the pages.
 static void meet(uint64_t start, uint64_t size_bytes, bool writes, const char *access) {
     uint64_t used = 0, reaches = host_thread_reaches();
     uint64_t first = start & ~(PAGE_BYTES - 1ull), end = (start + size_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1ull);

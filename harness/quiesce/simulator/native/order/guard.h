@@ -1,6 +1,6 @@
-// Accesses of the host to pinned, registered and managed memory that pending work uses. Its pages are protected from the call that
-// puts the work on a stream until the host waits for it, so that an access in between faults. That is recorded, and the
-// access goes on; the judge knows what orders the two.
+// Accesses of the host to pinned, registered and managed memory that pending work uses. Its pages are protected from
+// the call that puts the work on a stream until the host waits for it, so that an access in between faults. That is
+// recorded, and the access goes on; the judge knows what orders the two.
 #pragma once
 
 #include <stdbool.h>

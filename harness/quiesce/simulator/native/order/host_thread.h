@@ -30,8 +30,8 @@ void host_thread_give(struct task *task);
 void host_thread_forget(struct task *task);  // it will not be given
 void host_thread_wait(void);
 
-// What the calling thread does may come before work that was enqueued later than so many observations: those of the host
-// function that it runs.
+// What the calling thread does may come before work that was enqueued later than so many observations: those of the
+// host function that it runs.
 uint64_t host_thread_reaches(void);
 
 // Calls `see` with what each function is to get that was prepared or handed over and has not begun.
