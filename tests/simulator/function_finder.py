@@ -29,7 +29,7 @@ class Finder:
     def __init__(self, folder: Path) -> None:
         self._program = folder / "find_functions"
         sources = [str(path) for path in sorted(AUDIT_SOURCES.glob("*.c")) if path.name not in _PROGRAMS]
-        flags = ("-O2", "-w", f"-I{AUDIT_SOURCES}", "-o", str(self._program))
+        flags = ("-O2", "-w", "-D_GNU_SOURCE", f"-I{AUDIT_SOURCES}", "-o", str(self._program))
         subprocess.run([*find_compiler(), *flags, str(_SOURCE), *sources], check=True)
 
     def find(self, how: str, path: Path) -> Found:
