@@ -1,4 +1,4 @@
-"""The text of one function of LLVM as it prints it, read into instructions. What is not known is refused.
+"""Reads the text of a function, as LLVM prints it, into instructions. A line that is not known is refused.
 
 The text is that of the LLVM that llvmlite brings along: https://llvm.org/docs/LangRef.html
 """
