@@ -69,8 +69,10 @@ def test_a_program_that_freezes_itself_is_left_alone() -> None:
         gc.unfreeze()
 
 
+@pytest.mark.parametrize("looked_at", [False, True], ids=["left out", "shown before"])
 @pytest.mark.parametrize(("replaced", "are_replaced"), [(0, False), (10, False), (100, True)])
-def test_old_cycles_that_every_round_replaces_are_looked_at(replaced: int, are_replaced: bool) -> None:
+def test_old_cycles_that_every_round_replaces_are_looked_at(replaced: int, are_replaced: bool, looked_at: bool) -> None:
+    """Also those that went when a census was shown everything for a while."""
     ring = deque((Chained(0) for _ in range(100)), maxlen=100)
     left = iter(range(replaced))
 
@@ -84,6 +86,9 @@ def test_old_cycles_that_every_round_replaces_are_looked_at(replaced: int, are_r
         for _ in range(10):
             run_round()
             old.collect()
+        if looked_at:
+            with old.shown():
+                gc.collect()
         assert old.are_replaced(10, run_round) == are_replaced
         old.freeze()
         assert old.are_frozen != are_replaced

@@ -169,6 +169,8 @@ class OldObjects:
         self.lists = Lists(places)
         self._can = can_freeze()
         self.are_frozen = False
+        self._uncovered = 0
+        """Old objects that nobody had any more when all was shown for a while, since they were left out."""
 
     def set_aside(self) -> None:
         """Leave out everything that exists now, and know no more than where its lists are: that is quicker."""
@@ -184,6 +186,7 @@ class OldObjects:
             self.lists.remember()
             gc.freeze()
             self.are_frozen = True
+            self._uncovered = 0
 
     def collect(self) -> None:
         """Let go of lists that nobody has any more, and collect garbage, but for cycles that are left out."""
@@ -197,7 +200,7 @@ class OldObjects:
         """
         was_frozen = self.are_frozen
         self.thaw()
-        return was_frozen and gc.collect() >= least
+        return was_frozen and self._uncovered + gc.collect() >= least
 
     def are_replaced(self, rounds: int, run_round: Callable[[], object]) -> bool:
         """Whether each round replaces old cycles, as the last ``rounds`` may have; then nothing is left out any more.
@@ -218,6 +221,7 @@ class OldObjects:
         """Look at everything again for a while."""
         if self.are_frozen:
             gc.unfreeze()
+            self._uncovered += gc.collect()
         try:
             yield
         finally:
