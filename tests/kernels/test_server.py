@@ -25,13 +25,13 @@ MODULE = b".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 counter =
 )
 STRANGE = """
 import os, sys
-from quiesce.simulator.kernels import server
-usual = server.compile_kernel
+from quiesce.simulator.kernels import compiler, server
+usual = compiler.compile_kernel
 def compile_kernel(module, name, *how):
     while name == "hang":
         pass
     return os.abort() if name == "crash" else usual(module, name, *how)
-server.compile_kernel = compile_kernel
+compiler.compile_kernel = compile_kernel
 server.main(sys.argv[1:])
 """
 """A compiler that does not come to its end with some kernels."""
@@ -234,6 +234,25 @@ def test_a_kernel_in_the_cache_needs_no_llvm(tmp_path: Path) -> None:
         for _ in range(2)
     )
     assert (cold, warm) == ("False True\n", "False False\n")
+
+
+def test_a_packed_module_is_unpacked_only_for_what_is_not_in_the_cache(tmp_path: Path) -> None:
+    packed = pytest.importorskip("lz4.block").compress(MODULE, store_size=False)
+
+    def answers(content: bytes, module: int) -> list[Answer | None]:
+        service = Service(KeptObjects(tmp_path))
+        service.answer(Request(Asked.MODULE, module, content, Packing.LZ4, len(MODULE)))
+        wanted = ((Asked.CHECKED_KERNEL, b"good"), (Asked.KERNEL, b"counter"), (Asked.DECLARATIONS, b""))
+        return [service.answer(Request(asked, module, name)) for asked, name in wanted]
+
+    first = answers(packed, 1)
+    assert all(each is not None and not each.is_refused for each in first)
+    assert len({each.content for each in first if each}) == len(first)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("quiesce.simulator.kernels.server.unpack", lambda *_: pytest.fail("it was unpacked"))
+        assert answers(packed, 2) == first
+    damaged = answers(packed[:-9], 1)
+    assert damaged == [Answer(True, b"its compressed PTX is damaged")] * len(damaged)
 
 
 def test_a_damaged_object_is_compiled_again(

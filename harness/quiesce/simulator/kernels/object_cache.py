@@ -51,8 +51,7 @@ _NAME: Final = re.compile(r"[\w$]+")
 
 def kernel_key(module: Module, entry: str, variant: Variant = PLAIN) -> str:
     """Return a name for the object of a kernel: by its text, that of what it calls, and all that compiles it."""
-    how = f"{_own_sources()}\0{_target()}\0{variant if variant.checks else replace(variant, memory_base=0)}"
-    digest = hashlib.sha256(f"{how}\0{entry}\0{module.declarations}".encode())
+    digest = hashlib.sha256(f"{_how(variant)}\0{entry}\0{module.declarations}".encode())
     if variant.checks:
         line = module.lines.line_of(module.find(entry).header[0])  # what an access is told by
         files = (module.files, sorted(module.toolkit_files))
@@ -66,6 +65,20 @@ def kernel_key(module: Module, entry: str, variant: Variant = PLAIN) -> str:
             seen.add(name)
             waiting.append(module.functions[name])
     return digest.hexdigest()[:32]
+
+
+def packed_key(content: bytes, entry: str = "", variant: Variant = PLAIN) -> str:
+    """Return a name for the object of a kernel in a packed module, or for the module's declarations.
+
+    The whole module decides, which need not be unpacked for it: a library has the same one in each run.
+    """
+    digest = hashlib.sha256(f"{_how(variant)}\0{entry}\0packed\0".encode())
+    digest.update(content)
+    return digest.hexdigest()[:32]
+
+
+def _how(variant: Variant) -> str:
+    return f"{_own_sources()}\0{_target()}\0{variant if variant.checks else replace(variant, memory_base=0)}"
 
 
 def _text_of(module: Module, function: FunctionText) -> str:

@@ -1,10 +1,10 @@
 """The compiler as a process: ``python -m quiesce.simulator.kernels.server SOCKET CACHE RUN``.
 
 ``quiesce exec`` starts it when the first client connects, with the number of the socket that listens, the folder of
-the cache and that of the run. Each client is served by a copy of the process, which loads LLVM for the first kernel
-that is not in the cache. A copy that crashes, or that takes too long for a kernel, ends; its client takes that for a
-refusal, and connects again for the next kernel. The process ends with its standard input, which whoever started it
-holds open.
+the cache and that of the run. Each client is served by a copy of the process, which loads what compiles for the first
+kernel that is not in the cache. A copy that crashes, or that takes too long for a kernel, ends; its client takes that
+for a refusal, and connects again for the next kernel. The process ends with its standard input, which whoever started
+it holds open.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
 from quiesce.model.errors import RefusedKernel
-from quiesce.simulator.kernels.compiler import compile_kernel
 from quiesce.simulator.kernels.fatbins import unpack
-from quiesce.simulator.kernels.object_cache import KeptObjects, kernel_key
+from quiesce.simulator.kernels.object_cache import KeptObjects, kernel_key, packed_key
 from quiesce.simulator.kernels.protocol import Answer, Asked, Packing, Request, read_request
 from quiesce.simulator.kernels.ptx.initialisers import with_initial_kernel
 from quiesce.simulator.kernels.ptx.module import Module
@@ -64,6 +63,9 @@ class _Told:
         if self.module is None:
             self.module = Module(unpack(self.content, self.packing, self.plain_bytes))
         return self.module
+
+    def declarations(self) -> bytes:
+        return self.split().declarations.encode("latin-1")
 
     def sources(self) -> Mapping[str, str]:
         """Return the sources that came along, once."""
@@ -118,27 +120,48 @@ class Service:
         told = self._modules.get(request.module)
         if told is None:
             raise RefusedKernel("its module is not known to the compiler")
+        is_packed = told.packing is not Packing.PLAIN  # one out of a library: large, without sources
         if request.asked is Asked.DECLARATIONS:
-            return told.split().declarations.encode("latin-1")
-        module, name = told.split(), request.content.decode("latin-1")
+            if not is_packed:
+                return told.declarations()
+            return self._made(packed_key(told.content), told.declarations)
+        name = request.content.decode("latin-1")
         variant = replace(_VARIANTS[request.asked], memory_base=request.memory_base)
-        if variant.checks:
-            self._sources(told.sources())
-        if name not in module.functions and name in module.variables:
-            module, name = with_initial_kernel(module, name)
-            variant = replace(variant, checks=False)  # what other kernels call in there has no place in their tables
         if ONE_BY_ONE_VARIABLE in os.environ:
             variant = replace(variant, tuned=False, wide=False)
-        key = kernel_key(module, name, variant)
+        if is_packed:
+            key = packed_key(told.content, name, variant)
+            return self._made(key, lambda: _compiled(*_wanted(told.split(), name, variant)))
+        if variant.checks:
+            self._sources(told.sources())
+        wanted = _wanted(told.split(), name, variant)
+        return self._made(kernel_key(*wanted), lambda: _compiled(*wanted))
+
+    def _made(self, key: str, compiled: Callable[[], bytes]) -> bytes:
         made = self._kept.find(key)
         if made is not None:
             return made
         with self._kept.alone(key):
             made = self._kept.find(key)
             if made is None:
-                made = compile_kernel(module, name, variant)
+                made = compiled()
                 self._kept.keep(key, made)
         return made
+
+
+def _compiled(module: Module, kernel: str, variant: Variant) -> bytes:
+    # not with the others: a run whose kernels are all in the cache goes without
+    from quiesce.simulator.kernels.compiler import compile_kernel
+
+    return compile_kernel(module, kernel, variant)
+
+
+def _wanted(module: Module, name: str, variant: Variant) -> tuple[Module, str, Variant]:
+    """Return what is compiled for a name: its kernel, or one that gives the variable of that name its first value."""
+    if name in module.functions or name not in module.variables:
+        return module, name, variant
+    longer, kernel = with_initial_kernel(module, name)
+    return longer, kernel, replace(variant, checks=False)  # what others call in there is not in its tables
 
 
 KERNEL_SECONDS_VARIABLE: Final = "QUIESCE_KERNEL_SECONDS"

@@ -122,6 +122,8 @@ class Signature:
 
 def _with_files_apart(text: str) -> str:
     """Give each of the texts that were linked numbers of its own for its source files; line breaks stay."""
+    if text.count(".version") < 2:
+        return text
     first, *others = _TEXTS.split(text)
     if len(others) < 2:
         return text
@@ -165,7 +167,7 @@ class Module:
         found = _TARGET.search(self.text)
         return int(found[1]) if found else 0
 
-    @property
+    @functools.cached_property
     def files(self) -> dict[int, str]:
         """Return the source files that ``.loc`` directives name, by number."""
         return {int(found[1]): found[2] for found in _FILE.finditer(self.text)}
@@ -173,6 +175,8 @@ class Module:
     @property
     def sources(self) -> dict[str, str]:
         """Return the texts of source files that came along with the text, by the names of the files."""
+        if "// quiesce-source " not in self.text:
+            return {}
         return {_decoded(found[1]): _decoded(found[2]) for found in _SOURCE.finditer(self.text)}
 
     @functools.cached_property

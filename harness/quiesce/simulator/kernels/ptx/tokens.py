@@ -6,6 +6,8 @@ https://docs.nvidia.com/cuda/parallel-thread-execution/#syntax
 from __future__ import annotations
 
 import bisect
+import functools
+import itertools
 import re
 from typing import Final
 
@@ -28,10 +30,15 @@ END: Final = ""
 
 
 class Lines:
-    """Which line of a text a place is on."""
+    """Which line of a text a place is on; the text is looked at when that is asked first."""
 
     def __init__(self, text: str) -> None:
-        self._starts = [match.end() for match in re.finditer(r"\n", text)]
+        self._text = text
+
+    @functools.cached_property
+    def _starts(self) -> list[int]:
+        lengths = (len(line) + 1 for line in self._text.split("\n"))
+        return list(itertools.accumulate(lengths))[:-1]
 
     def line_of(self, place: int) -> int:
         """Return the number of the line, from one."""
