@@ -38,6 +38,14 @@ def test_kernels_that_could_not_be_executed_are_named() -> None:
     assert "--kernels off" in told
 
 
+def test_where_there_is_machine_code_only_the_ways_out_are_told() -> None:
+    refused = Uncomputed("fill", "its image has machine code only, and no PTX")
+    told = kernels_uncomputed([Uncomputed("other", "why"), refused])
+    assert "code=compute_80" in told
+    assert "+PTX" in told
+    assert "+PTX" not in kernels_uncomputed([Uncomputed("other", "why")])
+
+
 def test_kernels_that_broke_their_device_are_named() -> None:
     refused = Uncomputed("refused", "why")
     kernels = [refused, Uncomputed("fill", "ended with a trap, in block (0, 0, 0)", has_begun=True)]

@@ -25,6 +25,12 @@ _MISSING: Final = {
     Full.ACCESSES: "places of wrong accesses are missing",
     Full.OTHERS: "calls that were refused, or kernels that did not compute, are missing",
 }
+_NO_PTX: Final = "its image has machine code only, and no PTX"
+"""The reason that ``native/kernels/kernel.c`` gives."""
+_WAYS_TO_PTX: Final = (
+    "Use a build that has PTX: nvcc with -gencode arch=compute_80,code=compute_80; PyTorch built with "
+    "TORCH_CUDA_ARCH_LIST=8.0+PTX, or that of Debian (python3-torch-cuda). "
+)
 OUTLIVED = "a process that was started in the background was still running; run it in the foreground"
 
 
@@ -52,9 +58,10 @@ def kernels_uncomputed(kernels: Sequence[Uncomputed]) -> str:
     refused = [each for each in kernels if not each.has_begun]
     if not refused:
         return ""
+    ways_out = _WAYS_TO_PTX if any(each.reason == _NO_PTX for each in refused) else ""
     return (
         f"{counted(len(refused), 'kernel')} could not be executed, so that results are missing: {_shown(refused)}. "
-        "To put kernels in order without running any, use --kernels off"
+        f"{ways_out}To put kernels in order without running any, use --kernels off"
     )
 
 
