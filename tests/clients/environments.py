@@ -34,8 +34,19 @@ def find_python(first: tuple[int, ...], last: tuple[int, ...]) -> str:
 
 def python_of(row: Row) -> Path:
     """Return the interpreter of the row's environment, which is made if it is not there."""
+    if row.system:
+        return _system_python(row)
     options = ("--only-binary", ":all:", *(("--no-deps",) if row.alone else ()))
     return made_environment(row.package, (*options, *row.requirements), *row.python)
+
+
+def _system_python(row: Row) -> Path:
+    asked = ["dpkg-query", "--show", "--showformat", "${Version}", row.package]
+    has_dpkg = shutil.which(asked[0]) is not None
+    version = subprocess.run(asked, capture_output=True, text=True, check=False).stdout if has_dpkg else ""
+    if not version.startswith(row.version):
+        raise NotInstallable(f"it needs {row.package} {row.version} of Debian: apt-get install {row.package}")
+    return Path("/usr/bin/python3")
 
 
 def made_environment(name: str, packages: tuple[str, ...], first: tuple[int, ...], last: tuple[int, ...]) -> Path:

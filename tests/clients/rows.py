@@ -33,6 +33,8 @@ class Row:
     alone: bool = False
     """Whether only the requirements are installed: the packages that these ask for are the vendor's, and large."""
     large: bool = False
+    system: bool = False
+    """Whether the package is one of Debian's, and not of PyPI: the system's interpreter runs the programs."""
     finds: str = ""
     """The rule that the package itself breaks, also below a correct program."""
     fails: str = ""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.clients.environments import NotInstallable, python_of
 from tests.clients.rows import FOLDER, Row, chosen_rows, marked_lines, read_rows
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
@@ -103,3 +104,10 @@ def test_a_program_needs_one_client_and_has_to_be_there() -> None:
 def test_large_rows_run_on_request_only() -> None:
     assert [row.package for row in chosen_rows([]) if row.large] == []
     assert {row.version for row in chosen_rows(["torch"]) if row.large} >= {"2.6.0", "2.15.0"}
+
+
+def test_a_row_of_the_system_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    (row,) = chosen_rows(["python3-torch-cuda"])
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    with pytest.raises(NotInstallable, match="apt-get install python3-torch-cuda"):
+        python_of(row)
