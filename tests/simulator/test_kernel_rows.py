@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from tests.simulator.checked_kernels import Checked
 
-from quiesce.model.program_rules import KERNELS_INSIDE, KERNELS_NOT_FREED, KERNELS_READ_WRITTEN
+from quiesce.model.program_rules import KERNELS_ALIGNED, KERNELS_INSIDE, KERNELS_NOT_FREED, KERNELS_READ_WRITTEN
 from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
 from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
@@ -93,6 +93,50 @@ def test_places_that_follow_an_index(machine: MakeDevice) -> None:
     (found,) = given.findings()
     wrong = [number for number in range(64) if 3 * number % 70 >= 64]
     assert (found.rule, found.seen) == (KERNELS_INSIDE, len(wrong))
+
+
+PICKED: Final = (
+    "mad.wide.u32 %rd3, %r1, 4, %rd2;\nld.global.u32 %r2, [%rd3];\nmad.wide.u32 %rd3, %r2, {size}, %rd1;\n{access}\n"
+)
+
+
+@pytest.mark.parametrize(("size", "type_"), [(1, "u8"), (2, "u16"), (4, "u32"), (8, "u64"), (16, "v2.u64")])
+@pytest.mark.parametrize("access", ["ld", "st"])
+def test_places_that_are_picked_without_a_loop(machine: MakeDevice, size: int, type_: str, access: str) -> None:
+    """The lanes that are wrong are found, and no others: outside, misaligned, and of a null pointer."""
+    given = machine()
+    values = given.words(*range(50 * size // 4))
+    register = {8: "%rd4", 16: "{%rd4, %rd5}"}.get(size, "%r3")
+    value = f"{access}.global.{type_} " + (f"{register}, [%rd3];" if access == "ld" else f"[%rd3], {register};")
+    set_ = "mov.u64 %rd4, 1;\nmov.u64 %rd5, 1;\nmov.u32 %r3, 1;\n"
+    body = set_ + PICKED.format(size=size, access=value)
+    count = 50 * size // 4 * 4 // size
+    given.work(body, values, given.words(*(7 * number % count for number in range(40))), block=40)
+    assert given.rules() == []
+    given.work(body, values, given.words(*(count if number in (3, 21, 39) else 5 for number in range(40))), block=40)
+    (found,) = given.findings()
+    assert (found.rule, found.seen) == (KERNELS_INSIDE, 3)
+    assert "in thread (3, 0, 0)" in found.observed
+    if size > 1:
+        given.work(body, values + 1, given.words(*range(20)), block=17)
+        assert [(each.rule, each.seen) for each in given.findings()[1:]] == [(KERNELS_ALIGNED, 17)]
+
+
+def test_bytes_that_were_picked(machine: MakeDevice) -> None:
+    """Races are found by the bytes that the lanes used, also where several lanes used bytes of one word of bits."""
+    given = machine()
+    words, picked = given.words(*[0] * 400), given.words(*(5 * number for number in range(64)))
+    ones = given.words(1)
+    first, second = (given.client.make("StreamCreateWithFlags", NON_BLOCKING) for _ in range(2))
+    given.client.ok("DeviceSynchronize")
+    given.work(PICKED.format(size=4, access="ld.global.u32 %r3, [%rd3];"), words, picked, block=64, stream=first)
+    store = PICKED.format(size=4, access="st.global.u32 [%rd3], %r2;")
+    for number in (1, 9, 316, 314):
+        given.work(store, words + 4 * number - 4, ones, block=1, stream=second)
+    assert given.rules() == []
+    given.work(store, words + 4 * 314, ones, block=1, stream=second)
+    (found,) = given.findings()
+    assert f"both use 4 bytes at {words + 4 * 315:#x}" in found.observed
 
 
 @pytest.mark.parametrize("shift", [0, 1, 5])

@@ -114,9 +114,10 @@ ORDERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 TOUCHED: Final = 96
 """Where the context has the address of the bits."""
 _READ, _WRITE, _STRONG_READ, _STRONG_WRITE, _ATOMIC = (1 << kind for kind in range(5))
-_KINDS: Final = 5
-_STRIDE: Final = 1 << 41
-_CELL_SHIFT: Final = 6
+KINDS: Final = 5
+STRIDE: Final = 1 << 41
+CELL_SHIFT: Final = 6
+"""As many bytes of bits have one cell (``native/kernels/touched.h``)."""
 
 
 def is_ordered(i: Instruction) -> bool:
@@ -148,10 +149,10 @@ def note_use(e: Emitter, within: str, address: str, bytes_: int, kinds: int) -> 
     ``within`` is the byte that has its first bit.
     """
     touched = e.shape.context(e, TOUCHED, "ptr")
-    for number in range(_KINDS):
+    for number in range(KINDS):
         if kinds >> number & 1:
-            _set_bits(e, e.byte_offset(touched, within), number * _STRIDE, address, bytes_)
-    cell = e.byte_offset(e.byte_offset(touched, _KINDS * _STRIDE), e.define(f"lshr i64 {within}, {_CELL_SHIFT}"))
+            _set_bits(e, e.byte_offset(touched, within), number * STRIDE, address, bytes_)
+    cell = e.byte_offset(e.byte_offset(touched, KINDS * STRIDE), e.define(f"lshr i64 {within}, {CELL_SHIFT}"))
     known = e.load("i8", cell, "align 1", contended=True)
     return e.define(f"icmp ne i8 {e.define(f'and i8 {known}, {kinds}')}, {kinds}")
 
@@ -164,7 +165,7 @@ def note_row(e: Emitter, within: str, bits: tuple[str, int, str], last: str, kin
     """
     touched = e.shape.context(e, TOUCHED, "ptr")
     places = [e.byte_offset(touched, within)]
-    places = [e.byte_offset(places[0], number * _STRIDE) for number in range(_KINDS) if kinds >> number & 1]
+    places = [e.byte_offset(places[0], number * STRIDE) for number in range(KINDS) if kinds >> number & 1]
     for place in places:
         _add_bits(e, place, bits[0], bits[1])
     if bits[2] != "0":
@@ -175,10 +176,10 @@ def note_row(e: Emitter, within: str, bits: tuple[str, int, str], last: str, kin
             _add_bits(e, e.byte_offset(place, bits[1] // 8), bits[2], 8)
         e.emit(f"br label %{after}")
         e.place(after)
-    cells = e.byte_offset(touched, _KINDS * _STRIDE)
+    cells = e.byte_offset(touched, KINDS * STRIDE)
     known = str(kinds)
     for byte in (within, last):
-        cell = e.load("i8", e.byte_offset(cells, e.define(f"lshr i64 {byte}, {_CELL_SHIFT}")), "align 1")
+        cell = e.load("i8", e.byte_offset(cells, e.define(f"lshr i64 {byte}, {CELL_SHIFT}")), "align 1")
         known = e.define(f"and i8 {cell}, {known}")
     return e.define(f"icmp ne i8 {known}, {kinds}")
 
@@ -192,10 +193,10 @@ def was_noted(e: Emitter, within: str, address: str, bytes_: int, kinds: int) ->
     """Say whether all bits of an access are set."""
     touched, noted = e.shape.context(e, TOUCHED, "ptr"), "true"
     bits = max(8, bytes_)
-    for number in range(_KINDS):
+    for number in range(KINDS):
         if not kinds >> number & 1:
             continue
-        place = e.byte_offset(e.byte_offset(touched, within), number * _STRIDE)
+        place = e.byte_offset(e.byte_offset(touched, within), number * STRIDE)
         found = e.load(f"i{bits}", place, "align 1", contended=True)
         if bytes_ < 8:
             shift = e.cast(e.define(f"and i64 {address}, 7"), 64, 8)

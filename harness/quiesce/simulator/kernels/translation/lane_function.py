@@ -6,6 +6,7 @@ Widening turns the function into one for a row of threads that follow each other
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
@@ -29,8 +30,10 @@ ROW: Final = "quiesce_kernel_row"
 """The function of a row of threads, which widening writes."""
 NARROW: Final = "quiesce_kernel_narrow"
 """The function of a whole block for blocks that are too narrow for rows."""
+ROWS: Final = "quiesce_kernel_rows"
+"""The function of a whole block by rows, whose accesses were judged before."""
 LANES: Final = 16
-_LEAST_WIDTH: Final = LANES // 2
+LEAST_WIDTH: Final = LANES // 2
 _COMPUTED: Final = frozenset({"mov", "mul", "mad", "cvt", "shl", "add"})
 
 
@@ -52,18 +55,24 @@ class LaneShape(LoopShape):
 def is_worth_rows(function: Function, checks: bool) -> bool:
     """Say whether a kernel runs faster by rows of threads.
 
-    Without checks each does. With checks only loops do, for what is in no loop is judged as ranges of a block. Loops
-    over the whole grid are faster for all threads of a block together: they use each place once, and one range says
-    which places a round uses. Loops that read places from memory gain nothing, since lanes are then judged one by one.
-    To follow such places the runtime needs the accesses of a thread one after another.
+    Without checks each does. With checks those do that have no loop, whose accesses are judged as ranges of a block,
+    and those with loops whose accesses are judged row by row. Loops over the whole grid are faster for all threads of
+    a block together: they use each place once, and one range says which places a round uses. Loops that read places
+    from memory gain nothing, since lanes are then judged one by one. To follow such places the runtime needs the
+    accesses of a thread one after another.
     """
-    if not checks:
+    inside = loops_of(function) if checks else []
+    if not inside:
         return True
+    sizes = _grid_sizes(function)
+    return not any(map(_follows_indices, inside)) and any(not _strides_over(sizes, each) for each in inside)
+
+
+def loops_of(function: Function) -> list[Sequence[Block]]:
+    """Return the blocks of each loop."""
     flow = flow_of(function)
     loops = [(at, n) for n, block in enumerate(flow.blocks) for at in block.successors if at <= n]
-    sizes = _grid_sizes(function)
-    inside = [flow.blocks[first : last + 1] for first, last in loops]
-    return not any(map(_follows_indices, inside)) and any(not _strides_over(sizes, each) for each in inside)
+    return [flow.blocks[first : last + 1] for first, last in loops]
 
 
 def _grid_sizes(function: Function) -> frozenset[Register]:
@@ -110,11 +119,16 @@ def _strides_over(sizes: frozenset[Register], blocks: Iterable[Block]) -> bool:
 
 def lane_functions(program: Program, function: Function) -> list[str]:
     """Return the function of one thread, and that of a block, which calls the widened one."""
+    return [*lane_function(program, function), *rows_function("quiesce_kernel_block", NARROW)]
+
+
+def lane_function(program: Program, function: Function, judged: frozenset[tuple[int, int]] = frozenset()) -> list[str]:
+    """Return the function of one thread. ``judged``: accesses that were judged before, by their positions."""
     shape = LaneShape()
     e = prepare(program, function, shape)
     memory = reserve_memory(e, function, None)
     flow = flow_of(function)
-    with e.section() as body:
+    with e.section() as body, e.within(replace(e.around, judged_before=judged)):
         clear(e, liveness_of(flow).at_entry())
         e.emit("br label %B0")
         translate_blocks(e, flow)
@@ -130,30 +144,47 @@ def lane_functions(program: Program, function: Function) -> list[str]:
         *before,
         *body,
         "}",
-        *_BLOCK,
     ]
 
 
 _INDEX: Final = "i32 %x, i32 %y, i32 %z, i32 %linear"
-_BLOCK: Final = f"""declare i32 @{ROW}(ptr, i32, i32, i32, i32, i32)
-define i32 @quiesce_kernel_block(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{
-entry:
+
+
+def rows_function(name: str, narrow: str = "") -> list[str]:
+    """Return a function that runs a block by rows. ``narrow`` is what runs one that is too narrow for that."""
+    return [
+        f"declare i32 @{ROW}(ptr, i32, i32, i32, i32, i32)",
+        f"define i32 @{name}(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{",
+        *_SIZES,
+        *(_narrow_block(narrow) if narrow else ["br label %begin"]),
+        *_ROWS,
+    ]
+
+
+def _narrow_block(narrow: str) -> list[str]:
+    return [
+        f"%is.narrow = icmp ult i32 %width, {LEAST_WIDTH}",
+        "br i1 %is.narrow, label %narrow, label %begin",
+        "narrow:",
+        f"%others = call i32 @{narrow}(ptr %context)",
+        "ret i32 %others",
+    ]
+
+
+_SIZES: Final = f"""entry:
 %width.place = getelementptr i8, ptr %context, i64 {BLOCK}
 %width = load i32, ptr %width.place, {INVARIANT}, !range !1
 %height.place = getelementptr i8, ptr %context, i64 {BLOCK + 4}
 %height = load i32, ptr %height.place, {INVARIANT}, !range !1
 %depth.place = getelementptr i8, ptr %context, i64 {BLOCK + 8}
 %depth = load i32, ptr %depth.place, {INVARIANT}, !range !1
-%rows = mul nuw nsw i32 %height, %depth
-%is.narrow = icmp ult i32 %width, {_LEAST_WIDTH}
-br i1 %is.narrow, label %narrow, label %head
-narrow:
-%others = call i32 @{NARROW}(ptr %context)
-ret i32 %others
+%rows = mul nuw nsw i32 %height, %depth""".split("\n")
+_ROWS: Final = f"""begin:
+br label %head
 head:
-%row = phi i32 [0, %entry], [%row.next, %next]
-%y = phi i32 [0, %entry], [%y.turned, %next]
-%z = phi i32 [0, %entry], [%z.next, %next]
+%row = phi i32 [0, %begin], [%row.next, %next]
+%y = phi i32 [0, %begin], [%y.turned, %next]
+%z = phi i32 [0, %begin], [%z.next, %next]
 %first = mul nuw nsw i32 %row, %width
 br label %lanes
 lanes:

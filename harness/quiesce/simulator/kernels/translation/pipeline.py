@@ -20,7 +20,7 @@ from quiesce.simulator.kernels.translation.control_flow import flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import Frames
 from quiesce.simulator.kernels.translation.function_body import called_functions
 from quiesce.simulator.kernels.translation.inlining import inline_waiting_functions, reached, waits
-from quiesce.simulator.kernels.translation.lane_function import NARROW, is_worth_rows, lane_functions
+from quiesce.simulator.kernels.translation.lane_function import NARROW, is_worth_rows, lane_functions, loops_of
 from quiesce.simulator.kernels.translation.llvm_code import Late
 from quiesce.simulator.kernels.translation.object_tables import metadata, tables
 from quiesce.simulator.kernels.translation.program import PLAIN, Program, SharedUse, Variant
@@ -29,7 +29,7 @@ from quiesce.simulator.kernels.translation.spin_loops import waits_for_some
 from quiesce.simulator.kernels.translation.stride_specialisation import USUAL, Strides, block_function, guess_strides
 from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
 from quiesce.simulator.kernels.translation.work_group_vectorisation import together_function
-from quiesce.simulator.kernels.translation.work_item_loops import loop_functions
+from quiesce.simulator.kernels.translation.work_item_loops import loop_functions, ranged_row_functions
 
 _INSTRUCTIONS_MAX: Final = 1_000
 """A longer kernel is not compiled for all threads together: this one takes two seconds."""
@@ -172,6 +172,11 @@ def _write_work_item_loops(kernel: Kernel) -> Kernel:
     """Write the kernel with three loops over the threads of a block round it, if they never wait."""
     if kernel.waits or kernel.frames is not None:
         return kernel
+    if kernel.wide and kernel.program.variant.checks and not loops_of(kernel.function):
+        ranged = ranged_row_functions(kernel.program, kernel.function)
+        kernel = kernel.with_lines(ranged) if ranged else replace(kernel, wide=False)
+        if ranged:
+            return kernel
     if kernel.wide:
         narrow = loop_functions(kernel.program, kernel.function, NARROW)
         return kernel.with_lines([*narrow, *lane_functions(kernel.program, kernel.function)])

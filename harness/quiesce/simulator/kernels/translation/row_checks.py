@@ -1,8 +1,8 @@
 """Checks of one instruction for a row of threads at once, of which :mod:`quiesce.simulator.kernels.widening` asks.
 
-Each check that is a function has two more: of an access to one place, and of those of the lanes of a row, whose places
-follow each other. They note accesses that are right, and tell the runtime of the first use of a cell of memory. If one
-is not right they do neither, and each lane asks for itself.
+Each check that is a function has three more: of an access to one place, of those of the lanes of a row, whose places
+follow each other, and of those of any places. They note accesses that are right, and tell the runtime of the first use
+of a cell of memory. If one is not right they do neither, and each lane asks for itself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from quiesce.simulator.kernels.translation.checks import CHECKS, asked, is_const
 from quiesce.simulator.kernels.translation.emitter import Around, Emitter
 from quiesce.simulator.kernels.translation.lane_function import LANES
 from quiesce.simulator.kernels.translation.llvm_code import CalledShape
+from quiesce.simulator.kernels.translation.picked_checks import check_of_any
 from quiesce.simulator.kernels.translation.program import Program
 
 _ROW_BYTES_MAX: Final = 16
@@ -31,7 +32,8 @@ def row_checks(program: Program, function: Function) -> list[str]:
         if judged.access.space in ("shared", "local") or judged.access.kind == "atomic":
             continue
         if judged.access.bytes <= _ROW_BYTES_MAX:
-            lines += _of_one(program, function, judged, number) + _of_row(program, function, judged, number)
+            for form in (_of_one, _of_row, check_of_any):
+                lines += form(program, function, judged, number)
     return lines
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.translation.control_flow import Region, flow_of
 from quiesce.simulator.kernels.translation.data_flow import liveness_of
+from quiesce.simulator.kernels.translation.emitter import Emitter
 from quiesce.simulator.kernels.translation.function_body import (
     ATTRIBUTES,
     clear,
@@ -21,6 +22,7 @@ from quiesce.simulator.kernels.translation.function_body import (
     write_values_before,
 )
 from quiesce.simulator.kernels.translation.hoisted_checks import Ranges
+from quiesce.simulator.kernels.translation.lane_function import LEAST_WIDTH, ROWS, lane_function, rows_function
 from quiesce.simulator.kernels.translation.llvm_code import BLOCK, LoopShape
 from quiesce.simulator.kernels.translation.program import Program
 
@@ -90,43 +92,82 @@ class LoopNest:
         return lines
 
 
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A function that runs all threads of a block, and the accesses that it judges as ranges before."""
+
+    lines: list[str]
+    judged: frozenset[tuple[int, int]]
+
+
 def loop_functions(
     program: Program, function: Function, name: str = "quiesce_kernel_block", *, backwards: bool = False
 ) -> list[str]:
     """Return a function that runs all threads of a block; with checks, also one that judges ranges if it can."""
-    by_ranges = program.variant.checks and not backwards
-    whole = _loop(program, function, name, by_ranges=True) if by_ranges else None
-    if whole is not None:
-        name = f"{name}_one_by_one"
-    elif by_ranges:
-        count_memory(program, function)  # it was reserved in vain
-    others = _loop(program, function, name, by_ranges=False, backwards=backwards)
-    assert others is not None
+    ranged = _ranged_loop(program, function, name) if program.variant.checks and not backwards else None
+    others = _loop(program, function, f"{name}_one_by_one" if ranged else name, backwards=backwards)
     count_memory(program, function)
-    return [*others, *(whole or ())]
+    return [*others.lines, *(ranged.lines if ranged else ())]
 
 
-def _loop(
-    program: Program, function: Function, name: str, *, by_ranges: bool, backwards: bool = False
-) -> list[str] | None:
-    """Return a function that runs all threads of a block; None if it is to judge ranges, and there are none."""
+def ranged_row_functions(program: Program, function: Function) -> list[str]:
+    """Return functions for a block whose threads run as rows after their accesses were judged as ranges.
+
+    If a range is wrong, its threads run one by one. Empty: no access is in a range.
+    """
+    name = "quiesce_kernel_block"
+    ranged = _ranged_loop(program, function, name, by_rows=True)
+    if ranged is None:
+        return []
+    others = _loop(program, function, f"{name}_one_by_one")
+    return [*others.lines, *ranged.lines, *lane_function(program, function, ranged.judged), *rows_function(ROWS)]
+
+
+def _ranged_loop(program: Program, function: Function, name: str, *, by_rows: bool = False) -> _Loop | None:
+    """Return a function that judges ranges first; None if there are none."""
     shape = LoopShape()
     e = prepare(program, function, shape)
     memory = reserve_memory(e, function, None)
-    flow = flow_of(function)
-    judged = frozenset[tuple[int, int]]()
     with e.section() as question:
-        if by_ranges:
-            ranges = Ranges(e, Region(flow, function), shape, {})
-            if not ranges.covered:
-                return None
-            judged = ranges.covered
-            memory += ranges.write("begin", "one.by.one")
-            e.place("one.by.one")
-            e.emit(f"%others = call i32 @{name}_one_by_one(ptr %context)")
-            e.emit("ret i32 %others")
+        ranges = Ranges(e, Region(flow_of(function), function), shape, {})
+        if not ranges.covered:
+            return None
+        memory += ranges.write("right", "one.by.one")
+        e.place("one.by.one")
+        e.emit(f"%others = call i32 @{name}_one_by_one(ptr %context)")
+        e.emit("ret i32 %others")
+        e.place("right")
+        if by_rows:
+            e.emit(f"%is.narrow = icmp ult i32 {_size('x')}, {LEAST_WIDTH}")
+            e.emit("br i1 %is.narrow, label %begin, label %by.rows")
+            e.place("by.rows")
+            e.emit(f"%whole = call i32 @{ROWS}(ptr %context)")
+            e.emit("ret i32 %whole")
         else:
             e.emit("br label %begin")
+    return _write_loop(e, name, memory, question, ranges.covered)
+
+
+def _loop(program: Program, function: Function, name: str, *, backwards: bool = False) -> _Loop:
+    """Return a function that runs all threads of a block one after another."""
+    e = prepare(program, function, LoopShape())
+    memory = reserve_memory(e, function, None)
+    return _write_loop(e, name, memory, ["br label %begin"], frozenset(), backwards=backwards)
+
+
+def _write_loop(
+    e: Emitter,
+    name: str,
+    memory: list[str],
+    question: list[str],
+    judged: frozenset[tuple[int, int]] = frozenset(),
+    *,
+    backwards: bool = False,
+) -> _Loop:
+    """Write the loops after the lines of a question, which go on to ``begin``."""
+    function, shape = e.function, e.shape
+    assert isinstance(shape, LoopShape)
+    flow = flow_of(function)
     with e.section() as body, e.within(replace(e.around, judged_before=judged)):
         e.place("thread")
         clear(e, liveness_of(flow).at_entry())
@@ -137,7 +178,7 @@ def _loop(
             shape.context(e, BLOCK + 4 * axis, "i32")
         write_values_before(e, shape)
     nest = LoopNest("begin", backwards=backwards)
-    return [
+    lines = [
         f"define i32 @{name}(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{",
         "entry:",
         *memory,
@@ -152,3 +193,4 @@ def _loop(
         "ret i32 0",
         "}",
     ]
+    return _Loop(lines, judged)

@@ -195,7 +195,7 @@ def _call(lines: Lines, i: Instruction) -> None:
         return
     if i.detail in lines.shapes.judged:
         if lines.shapes.values[i.result] is None:
-            lines.give(i, vector=_in_turn(lines, i))
+            _judge_any(lines, i)
         else:
             _judge(lines, i)
         return
@@ -228,23 +228,44 @@ def _judge(lines: Lines, i: Instruction) -> None:
     shape = lines.shape(pointer)
     assert shape is not None
     first, all_ = lines.scalar(pointer), lines.vector(pointer)
-    ask, each, after = (lines.new_label() for _ in range(3))
     arguments = [(each.type, lines.scalar(each)) for each in i.operands]
+    wraps = _wraps(lines, shape)
+    places, ask, each = _judge_lanes(lines, i, all_, wraps, "row" if shape.step else "one", arguments)
+    wraps = lines.define(f"phi i1 [false, %{ask}], [true, %{each}]")
+    lines.emit(f"store i1 {wraps}, ptr {lines.slot('wraps', i.result, 'i1')}")
+    lines.give(i, first, places)
+
+
+def _judge_any(lines: Lines, i: Instruction) -> None:
+    """Judge any places at once, and if that finds something, those of each lane."""
+    pointer = i.operands[PLACE]
+    if any(lines.shape(each) is None for each in i.operands if each != pointer):
+        lines.give(i, vector=_in_turn(lines, i))
+        return
+    all_ = lines.vector(pointer)
+    arguments = [
+        (lines.wide("ptr"), all_) if each == pointer else (each.type, lines.scalar(each)) for each in i.operands
+    ]
+    places, _, _ = _judge_lanes(lines, i, all_, "false", "any", arguments)
+    lines.give(i, vector=places)
+
+
+def _judge_lanes(
+    lines: Lines, i: Instruction, all_: str, wraps: str, form: str, arguments: list[tuple[str, str]]
+) -> tuple[str, str, str]:
+    """Ask a function about all lanes, and if it says no, another one about each; return the answers, and both ways."""
+    ask, each, after = (lines.new_label() for _ in range(3))
     for operand in i.operands:
         lines.vector(operand)  # both ways have them
-    lines.emit(f"br i1 {_wraps(lines, shape)}, label %{each}, label %{ask}, !prof !7")
+    lines.emit(f"br i1 {wraps}, label %{each}, label %{ask}, !prof !7")
     lines.emit(f"{ask}:")
-    name = f"{i.detail}.{'row' if shape.step else 'one'}"
-    right = lines.call("i1", name, *arguments, (lines.wide("i1"), lines.mask))
+    right = lines.call("i1", f"{i.detail}.{form}", *arguments, (lines.wide("i1"), lines.mask))
     lines.emit(f"br i1 {right}, label %{after}, label %{each}")
     lines.emit(f"{each}:")
     found = _in_turn(lines, i)
     lines.emit(f"br label %{after}")
     lines.emit(f"{after}:")
-    places = lines.define(f"phi {lines.wide('ptr')} [{all_}, %{ask}], [{found}, %{each}]")
-    wraps = lines.define(f"phi i1 [false, %{ask}], [true, %{each}]")
-    lines.emit(f"store i1 {wraps}, ptr {lines.slot('wraps', i.result, 'i1')}")
-    lines.give(i, first, places)
+    return lines.define(f"phi {lines.wide('ptr')} [{all_}, %{ask}], [{found}, %{each}]"), ask, each
 
 
 def _in_turn(lines: Lines, i: Instruction) -> str:

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/touched_order.h"
 #include "ledger/record_log.h"
 #include "machine/hidden.h"
 #include "machine/settings.h"
@@ -42,7 +43,7 @@ struct list {
     size_t count, capacity;
 };
 
-static struct list noted, ranges, pieces, masks;
+static struct list noted, ranges, pieces, masks, keys, unsorted;
 static struct range open[OPEN_MAX];  // of instructions and rows, which the next block may go on with; no end: none
 static bool any_open;
 static size_t cleared;
@@ -235,16 +236,36 @@ static void add_cell(const struct noted *each) {
     }
 }
 
-static int by_cell(const void *one, const void *other) {
-    const struct noted *a = one, *b = other;
-    if (a->touch != b->touch) return a->touch < b->touch ? -1 : 1;
-    return (a->cell > b->cell) - (a->cell < b->cell);
+// Returns keys of so many items in order; NULL: there is no memory for them.
+static struct touched_key *sort(size_t count, struct touched_key key_of(size_t item)) {
+    keys.count = 0;
+    struct touched_key *all = add(&keys, 2 * count, sizeof *all);
+    if (!all) return NULL;
+    for (size_t i = 0; i < count; i++) {
+        all[i] = key_of(i);
+        all[i].item = (uint32_t)i;
+    }
+    return touched_sort(all, all + count, count);
 }
 
-static int by_start(const void *one, const void *other) {
-    const struct range *a = &((const struct piece *)one)->range, *b = &((const struct piece *)other)->range;
-    if (a->touch != b->touch) return a->touch < b->touch ? -1 : 1;
-    return (a->start > b->start) - (a->start < b->start);
+static struct touched_key key_of_cell(size_t item) {
+    const struct noted *each = (const struct noted *)noted.first + item;
+    return (struct touched_key){.place = each->cell, .touch = each->touch};
+}
+
+static struct touched_key key_of_range(size_t item) {
+    const struct range *each = &((const struct piece *)unsorted.first + item)->range;
+    return (struct touched_key){.place = each->start, .touch = each->touch};
+}
+
+static void sort_pieces(void) {
+    struct list sorted = unsorted;
+    unsorted = pieces;
+    const struct touched_key *order = sort(unsorted.count, key_of_range);
+    pieces = sorted;
+    pieces.count = 0;
+    struct piece *to = order ? add(&pieces, unsorted.count, sizeof *to) : NULL;
+    for (size_t i = 0; to && i < unsorted.count; i++) to[i] = ((const struct piece *)unsorted.first)[order[i].item];
 }
 
 // Joins whole pieces that overlap or follow one another.
@@ -284,14 +305,15 @@ static void join_places(void) {
 
 static void collect(void) {
     close_ranges();
-    struct noted *cells = noted.first;
-    if (noted.count) qsort(cells, noted.count, sizeof *cells, by_cell);
+    const struct noted *cells = noted.first;
+    const struct touched_key *order = sort(noted.count, key_of_cell);
     for (size_t i = 0; i < noted.count; i++) {
-        if (block_is_of_heap(SHADOW_BASE + cells[i].cell * TOUCHED_CELL))
-            memset(bits_of(cells[i].touch, cells[i].cell), 0, CELL_BYTES);  // a free and a malloc order its uses
+        const struct noted *each = &cells[order ? order[i].item : i];
+        if (block_is_of_heap(SHADOW_BASE + each->cell * TOUCHED_CELL))
+            memset(bits_of(each->touch, each->cell), 0, CELL_BYTES);  // a free and a malloc order its uses
         else
-            add_cell(&cells[i]);
-        *kinds_of(cells[i].cell) = 0;
+            add_cell(each);
+        *kinds_of(each->cell) = 0;
     }
     cleared += noted.count;
     const struct range *found = ranges.first;
@@ -300,7 +322,7 @@ static void collect(void) {
         if (made) *made = (struct piece){found[i], 0, 0};
     }
     if (!ranges.count) return;
-    qsort(pieces.first, pieces.count, sizeof(struct piece), by_start);
+    sort_pieces();
     join_pieces();
 }
 
@@ -399,7 +421,7 @@ void touched_drop(void) {
 }
 
 void touched_close(void) {
-    struct list *all[] = {&noted, &ranges, &pieces, &masks};
+    struct list *all[] = {&noted, &ranges, &pieces, &masks, &keys, &unsorted};
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
         free(all[i]->first);
         *all[i] = (struct list){0};
