@@ -228,7 +228,7 @@ class Kernel:
         context["shared_bytes"] = self.shared_bytes + dynamic_shared_bytes
         context["parameters"] = block_memory.ctypes.data
         bits = np.zeros(64, "u1")  # of addresses that none is kept for, and nothing is known
-        words = np.full(1, -1, "i8")  # the number of no block: kernels note no accesses to shared memory by themselves
+        words = np.full(3, -1, "i8")  # the number of no block: kernels note no accesses to shared memory by themselves
         for name, place in {"checks": bits.ctypes.data, "shared_words": words.ctypes.data, **self.places}.items():
             context[name] = place
         frames = np.zeros(self.array_bytes + 64, "u1")

@@ -54,6 +54,46 @@ def test_old_and_new_values(name: str, before: int, value: int, after: int) -> N
     assert int(old[0]) == before
 
 
+SHARED_OPERATIONS: Final = [
+    *OPERATIONS,
+    *(("cas.b32", before, 5, after) for before, after in ((5, 9), (6, 6))),
+    *(("cas.b64", before, 5, after) for before, after in ((5, 9), (1 << 40, 1 << 40))),
+    ("min.s64", 5, (1 << 64) - 7, (1 << 64) - 7),
+    ("max.u32", 0x80000000, 7, 0x80000000),
+    ("max.s32", 0x80000000, 7, 7),
+    ("min.u64", 1 << 63, 7, 7),
+]
+
+
+@pytest.mark.parametrize(("name", "before", "value", "after"), SHARED_OPERATIONS)
+def test_old_and_new_values_in_shared_memory(name: str, before: int, value: int, after: int) -> None:
+    """They need no lock of the processor, and so are other instructions."""
+    width = 16 if name.endswith("f16") else 64 if name.endswith("64") else 32
+    first, second, third = {16: ("%h1", "%h2", "%h3"), 32: ("%r1", "%r2", "%r3"), 64: ("%rd3", "%rd4", "%rd5")}[width]
+    wanted = ", 9" if name.startswith("cas") else ""
+    text = kernel(
+        f".shared .align 8 .b8 cell[8];\nld.param.u64 %rd1, [out];\nld.global.b{width} {first}, [%rd1];\n"
+        f"ld.global.b{width} {second}, [%rd1+{width // 8}];\nst.shared.b{width} [cell], {first};\n"
+        f"atom.shared.acq_rel.cta.{name} {third}, [cell], {second}{wanted};\nld.shared.b{width} {first}, [cell];\n"
+        f"st.global.b{width} [%rd1], {first};\nst.global.b{width} [%rd1+{width // 8}], {third};",
+        ".param .u64 out",
+    )
+    memory = np.array([before, value], f"u{width // 8}")
+    Kernel(text, "k").launch(1, 1, memory)
+    assert [int(each) for each in memory] == [after, before]
+
+
+def test_each_thread_of_a_block_gets_a_number() -> None:
+    text = kernel(
+        ".shared .u32 next;\nld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+        "add.u64 %rd1, %rd1, %rd2;\natom.shared.inc.u32 %r2, [next], 1000;\nst.global.u32 [%rd1], %r2;",
+        ".param .u64 out",
+    )
+    numbers = np.zeros(53, "u4")
+    Kernel(text, "k").launch(1, 53, numbers)
+    assert sorted(numbers) == list(range(53))
+
+
 @pytest.mark.parametrize("width", [16, 32, 64])
 def test_comparing_and_swapping(width: int) -> None:
     register = {16: "%h1", 32: "%r1", 64: "%rd3"}[width]

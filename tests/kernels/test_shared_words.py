@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
 from tests.kernels.executor import tuned
+from tests.kernels.judged import CHANGE as BY_ATOMIC
 from tests.kernels.judged import LOAD, SHARED, SIZES, STORE, Judged
 
-MOMENT, CELLS, CELL_BYTES = 8, 272, 48
+MOMENT, CHANGING, CELLS, CELL_BYTES, CELL_COUNT = 8, 16, 280, 48, 232_448 // 4
+CHANGE: Final = np.dtype(
+    [("lane", "u4"), ("moment", "u4"), ("site", "u4"), ("own", "u4"), ("bytes", "u4"), ("unused", "u4")]
+)
 
 
 @pytest.fixture
@@ -41,6 +45,7 @@ def _access(kind: int, size: int, tuned: bool) -> Judged:
     register = {4: "%r4", 8: "%rd4", 16: "{%r4, %r5, %r6, %r7}"}[size]
     line = f"ld.shared.{SIZES[size]} {register}, [%rd3];" if kind == LOAD else ""
     line = line or f"st.shared.{SIZES[size]} [%rd3], {register};"
+    line = f"red.shared.add.{SIZES[size]} [%rd3], 1;" if kind == BY_ATOMIC else line
     return Judged(
         f".shared .align 16 .b8 cells[256];\nld.param.u32 %r1, [t];\nld.param.u32 %r2, [w];\nmov.u32 %r3, %tid.x;\n"
         f"setp.ne.u32 %p1, %r1, %r3;\n@%p1 bra over;\nmov.u64 %rd1, cells;\nmul.wide.u32 %rd2, %r2, {size};\n"
@@ -92,3 +97,51 @@ def test_what_is_outside_is_told_and_not_noted(words: np.ndarray[Any, Any]) -> N
     assert touch(read, 1, (0, 64)) == [(256, 4 | LOAD | SHARED)]
     assert [access & 0xFF for _, access in read.asked] == [4]
     assert not words[CELLS:].any()
+
+
+@pytest.fixture
+def changing() -> np.ndarray[Any, Any]:
+    """The same where the kernel may note changes by atomic operations, and nothing else."""
+    made = np.zeros(CELLS + CELL_COUNT * (CELL_BYTES + 2 * CHANGE.itemsize), "u1")
+    made[:8] = 0xFF
+    made[MOMENT] = 1
+    return made
+
+
+def changes_of(words: np.ndarray[Any, Any], word: int) -> np.ndarray[Any, Any]:
+    pairs: np.ndarray[Any, Any] = words[CELLS + CELL_COUNT * CELL_BYTES :].view(CHANGE).reshape(-1, 2)
+    found: np.ndarray[Any, Any] = pairs[word]
+    return found
+
+
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (33, 1), (40, 40)])
+def test_changes_by_two_threads_are_noted(size: int, first: int, second: int, changing: np.ndarray[Any, Any]) -> None:
+    change = access(BY_ATOMIC, changing, size)
+    assert touch(change, 64, (first, 3), (second, 3), (first, 3)) == []
+    for word in range(3 * size // 4, 4 * size // 4):
+        noted = changes_of(changing, word)
+        whose = [first] if first == second else [first, second]
+        assert noted["lane"][: len(whose)].tolist() == [(each // 32) << 27 | each % 32 for each in whose]
+        assert noted["moment"].tolist() == [1] * len(whose) + [0] * (2 - len(whose))
+        assert set(noted["bytes"][: len(whose)].tolist()) == {15}
+    assert not changes_of(changing, 3 * size // 4 - 1)["moment"].any()
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_change_of_a_word_that_is_used_otherwise_is_told(which: int, changing: np.ndarray[Any, Any]) -> None:
+    change = access(BY_ATOMIC, changing)
+    cell = changing[CELLS + 3 * CELL_BYTES :][:CELL_BYTES].view("u4").reshape(3, 4)
+    for moment, told in ((0, []), (1, [(12, 4 | BY_ATOMIC | SHARED)])):
+        cell[which][1] = moment
+        assert touch(change, 1, (0, 3)) == told
+    assert touch(change, 1, (0, 4)) == [], "it is another word"
+
+
+def test_changes_are_told_where_plain_accesses_are_noted(words: np.ndarray[Any, Any]) -> None:
+    words[CHANGING : CHANGING + 8] = 0xFF
+    assert touch(access(BY_ATOMIC, words), 1, (0, 3)) == [(12, 4 | BY_ATOMIC | SHARED)]
+
+
+def test_plain_accesses_are_told_where_changes_are_noted(changing: np.ndarray[Any, Any]) -> None:
+    assert touch(access(LOAD, changing), 1, (0, 3)) == [(12, 4 | LOAD | SHARED)]

@@ -11,6 +11,7 @@ from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.translation.lane_function import LANE, LANES, ROW
 from quiesce.simulator.kernels.translation.pipeline import translate_kernel
 from quiesce.simulator.kernels.translation.program import PLAIN, Variant
+from quiesce.simulator.kernels.translation.unlocked_atomics import unlock
 from quiesce.simulator.kernels.widening.text import NotUnderstood
 from quiesce.simulator.kernels.widening.widened import widen_in
 
@@ -35,7 +36,7 @@ def compile_kernel(module: Module, entry: str, variant: Variant = PLAIN) -> byte
             text = widen_in(text, LANE, ROW, _optimised, LANES, {"%x": 1, "%linear": 1})
         except NotUnderstood:
             text = translate_kernel(module, entry, replace(variant, wide=False))
-    return compile_text(text)
+    return compile_text(unlock(text))
 
 
 def can_widen() -> bool:

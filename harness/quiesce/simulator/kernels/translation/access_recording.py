@@ -9,12 +9,13 @@ from quiesce.simulator.kernels.translation.accesses import Access, AccessKind
 from quiesce.simulator.kernels.translation.data_flow import effects_of
 from quiesce.simulator.kernels.translation.emitter import Emitter
 from quiesce.simulator.kernels.translation.llvm_code import Code
-from quiesce.simulator.kernels.translation.program import Program
+from quiesce.simulator.kernels.translation.program import SHARED_BYTES_MAX, Program
 
 WORDS, BLOCK_TURN = 104, 60
 """Where the context has the address of the words, and the number of the block."""
-_MOMENT, _LANES_MOMENTS, _ALL = 8, 16, 272
-_CELL_BYTES, _TOUCH_BYTES, _WORD_BYTES = 48, 16, 4
+_MOMENT, _CHANGING, _LANES_MOMENTS, _ALL = 8, 16, 24, 280
+_CELL_BYTES, _TOUCH_BYTES, _WORD_BYTES, _CHANGE_BYTES = 48, 16, 4, 24
+_CHANGES: Final = _ALL + _CELL_BYTES * (SHARED_BYTES_MAX // _WORD_BYTES)
 _WARPS: Final = 32
 _WRITTEN, _SHARED_READ, _READ_TOO = range(3)
 _OF_WRITES, _OF_READS = range(2)
@@ -24,13 +25,13 @@ _OTHERS: Final = 0xFFFFFFFFF800001F
 
 
 def can_be_noted(access: Access) -> bool:
-    """Say whether an access is one to whole words, and no atomic one and no copy."""
-    return access.bytes in _SIZES and access.kind in ("load", "store")
+    """Say whether an access is one to whole words, and no copy."""
+    return access.bytes in _SIZES and access.kind != "copy"
 
 
 def is_unnoted(e: Emitter, access: Access, wrong: str, offset: str, site: str) -> str:
     """Note an access; say whether that could not be, and the runtime is to be told of it."""
-    kind = (access.bytes, access.kind == "store")
+    kind = (access.bytes, access.kind)
     e.program.noted_words.add(kind)
     words = e.shape.context(e, WORDS, "ptr")
     turn = e.cast(e.shape.context(e, BLOCK_TURN, "i32"), 32, 64)
@@ -43,20 +44,55 @@ def noting_functions(program: Program) -> list[str]:
     return [line for kind in sorted(program.noted_words) for line in _noting(program, *kind)]
 
 
-def _name(bytes_: int, writes: bool) -> str:
-    return f"{'store' if writes else 'load'}.of.{bytes_}"
+def _name(bytes_: int, kind: AccessKind) -> str:
+    return f"{kind}.of.{bytes_}"
 
 
-def _noting(program: Program, bytes_: int, writes: bool) -> list[str]:
+def _noting(program: Program, bytes_: int, kind: AccessKind) -> list[str]:
     code = Code(program)
-    turn = code.load("i64", "%words")
+    turn = code.load("i64", code.byte_offset("%words", _CHANGING if kind == "atomic" else 0))
     elsewhere = code.define(f"or i1 %wrong, {code.define(f'icmp ne i64 {turn}, %turn')}")
     code.emit(f"br i1 {elsewhere}, label %unnoted, label %look, !prof !7")
     code.place("look")
+    (_note_changes if kind == "atomic" else _note_uses)(code, bytes_ // _WORD_BYTES, kind == "store")
+    arguments = "ptr %words, i64 %turn, i1 %wrong, i64 %offset, i32 %site, i32 %linear"
+    return [
+        f"define internal i1 @{_name(bytes_, kind)}({arguments}) alwaysinline nounwind {{",
+        *code.lines,
+        *("ret i1 false", "unnoted:", "ret i1 true", "}"),
+    ]
+
+
+def _records(code: Code, start: int, bytes_: int, count: int) -> list[str]:
+    """Return where words of an access have their records, of so many bytes each."""
+    way = code.define(f"mul i64 {code.define('lshr i64 %offset, 2')}, {bytes_}")
+    first = code.byte_offset(code.byte_offset("%words", start), way)
+    return [code.byte_offset(first, bytes_ * number) for number in range(count)]
+
+
+def _note_changes(code: Code, count: int, _: bool) -> None:
+    """Note a change by an atomic operation, unless its words are used in another way since the last barrier."""
+    moment = code.load("i32", code.byte_offset("%words", _MOMENT))
+    met = "false"
+    for cell in _records(code, _ALL, _CELL_BYTES, count):
+        for which in (_WRITTEN, _SHARED_READ, _READ_TOO):
+            latest = code.load("i32", code.byte_offset(cell, _TOUCH_BYTES * which + 4))
+            met = code.define(f"or i1 {met}, {code.define(f'icmp eq i32 {latest}, {moment}')}")
+    code.emit(f"br i1 {met}, label %unnoted, label %note, !prof !7")
+    code.place("note")
+    now, place = _now(code, _OF_WRITES), code.define("zext i32 %site to i64")
+    for changes in _records(code, _CHANGES, 2 * _CHANGE_BYTES, count):
+        way = code.select(_is_others(code, changes, now), "i64", str(_CHANGE_BYTES), "0")
+        change = code.byte_offset(changes, way)
+        code.store("i64", now, change)
+        code.store("i64", place, code.byte_offset(change, 8))
+        code.store("i32", str((1 << _WORD_BYTES) - 1), code.byte_offset(change, 16))
+
+
+def _note_uses(code: Code, count: int, writes: bool) -> None:
+    """Note a plain access, unless it meets that of another thread."""
     now = [_now(code, clock) for clock in (_OF_WRITES, _OF_READS)]
-    way = code.define(f"mul i64 {code.define('lshr i64 %offset, 2')}, {_CELL_BYTES}")
-    first = code.byte_offset(code.byte_offset("%words", _ALL), way)
-    cells = [code.byte_offset(first, _CELL_BYTES * number) for number in range(bytes_ // _WORD_BYTES)]
+    cells = _records(code, _ALL, _CELL_BYTES, count)
     met = "false"
     for cell in cells:
         for which in (_WRITTEN, _SHARED_READ, _READ_TOO) if writes else (_WRITTEN,):
@@ -68,12 +104,6 @@ def _noting(program: Program, bytes_: int, writes: bool) -> list[str]:
         noted = code.byte_offset(cell, _WRITTEN) if writes else _place_of_read(code, cell, now[_OF_READS])
         code.store("i64", now[_OF_WRITES if writes else _OF_READS], noted)
         code.store("i64", place, code.byte_offset(noted, 8))
-    arguments = "ptr %words, i64 %turn, i1 %wrong, i64 %offset, i32 %site, i32 %linear"
-    return [
-        f"define internal i1 @{_name(bytes_, writes)}({arguments}) alwaysinline nounwind {{",
-        *code.lines,
-        *("ret i1 false", "unnoted:", "ret i1 true", "}"),
-    ]
 
 
 def _now(code: Code, clock: int) -> str:
@@ -102,11 +132,16 @@ def _meets(code: Code, cell: str, which: int, now: str) -> str:
 
 def _place_of_read(code: Code, cell: str, now: str) -> str:
     """Return where a read is noted: next to that of another thread in the same moment."""
-    when = code.load("i64", code.byte_offset(cell, _TOUCH_BYTES * _SHARED_READ))
-    differs = code.define(f"and i64 {code.define(f'xor i64 {when}, {now}')}, {_OTHERS}")
-    is_others = code.define(f"icmp ult i64 {code.define(f'sub i64 {differs}, 1')}, {(1 << 32) - 1}")
+    is_others = _is_others(code, code.byte_offset(cell, _TOUCH_BYTES * _SHARED_READ), now)
     way = code.select(is_others, "i64", str(_TOUCH_BYTES * _READ_TOO), str(_TOUCH_BYTES * _SHARED_READ))
     return code.byte_offset(cell, way)
+
+
+def _is_others(code: Code, touch: str, now: str) -> str:
+    """Say whether a touch is another thread's since the last barrier."""
+    when = code.load("i64", touch)
+    differs = code.define(f"and i64 {code.define(f'xor i64 {when}, {now}')}, {_OTHERS}")
+    return code.define(f"icmp ult i64 {code.define(f'sub i64 {differs}, 1')}, {(1 << 32) - 1}")
 
 
 ORDERS: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})

@@ -9,7 +9,7 @@ from quiesce.simulator.kernels.ptx.function import Function, Instruction, Variab
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.ptx.operands import Group, Symbol
 from quiesce.simulator.kernels.ptx.parsing import parse_function
-from quiesce.simulator.kernels.translation.accesses import Judged, SharedArrays
+from quiesce.simulator.kernels.translation.accesses import AccessKind, Judged, SharedArrays
 from quiesce.simulator.kernels.translation.spin_loops import without_idle_pauses
 
 SHARED_BYTES_MAX: Final = 232_448
@@ -116,7 +116,7 @@ class Program:
     """What the checks depend on that are functions of their own, with the numbers that their names have."""
     arrays: dict[tuple[int, int], str] = field(default_factory=dict)
     """The arrays of shared memory that accesses have to stay in: where they lie, how long they are, their names."""
-    noted_words: set[tuple[int, bool]] = field(default_factory=set)
+    noted_words: set[tuple[int, AccessKind]] = field(default_factory=set)
     """The accesses to shared memory that kernels note by themselves: their sizes, and whether they write."""
     local_bytes: int = 0
     shared_bytes: int = 0

@@ -2,13 +2,6 @@
 
 #include <stddef.h>
 
-enum { CHANGES_OF_WORD = 2 };
-
-// By two threads.
-static struct change {
-    struct last_touch touch;
-    uint32_t bytes;  // of the word, a bit for each
-} changes[SHARED_BYTES_MAX / WORD_BYTES][CHANGES_OF_WORD];
 static uint32_t latest;  // the last moment in which there were any
 
 bool shared_atomics_are_known(void) { return latest == shared_words.moment; }
@@ -23,9 +16,10 @@ static uint32_t bytes_in(uint64_t word, uint64_t offset, unsigned bytes) {
 void shared_atomics_note(uint64_t offset, unsigned bytes, uint32_t thread, uint32_t site) {
     latest = shared_words.moment;
     for (uint64_t word = offset / WORD_BYTES; word * WORD_BYTES < offset + bytes; word++) {
-        bool is_others = is_by_other_now(changes[word][0].touch.when, thread);
+        struct change *changes = shared_words.changes[word];
+        bool is_others = is_by_other_now(changes[0].touch.when, thread);
         struct last_touch touch = touch_of(CLOCK_OF_WRITES, thread, site);
-        changes[word][is_others] = (struct change){touch, bytes_in(word, offset, bytes)};
+        changes[is_others] = (struct change){touch, bytes_in(word, offset, bytes)};
     }
 }
 
@@ -33,7 +27,7 @@ const struct last_touch *shared_atomics_meet(uint64_t offset, unsigned bytes, ui
     if (!shared_atomics_are_known()) return NULL;
     for (uint64_t word = offset / WORD_BYTES; word * WORD_BYTES < offset + bytes; word++)
         for (unsigned which = 0; which < CHANGES_OF_WORD; which++) {
-            const struct change *change = &changes[word][which];
+            const struct change *change = &shared_words.changes[word][which];
             bool meets = change->bytes & bytes_in(word, offset, bytes);
             if (meets && is_unordered_touch(&change->touch, CLOCK_OF_WRITES, thread)) return &change->touch;
         }

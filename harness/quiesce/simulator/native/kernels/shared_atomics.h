@@ -1,6 +1,6 @@
 // Which threads changed words of shared memory by atomic operations since the last barrier: such a change and a plain
-// access of another thread race (shared_checks.h). Compiled code does not know of these changes: as long as there are
-// any, it tells of each access.
+// access of another thread race (shared_checks.h). As long as there are any, compiled code tells of each other access.
+// Further changes it notes itself, of words that nobody uses otherwise.
 #pragma once
 
 #include "kernels/shared_words.h"

@@ -22,7 +22,7 @@ struct accessor {
     uint32_t thread, site;
 };
 
-struct shared_words shared_words = {.turn = NO_TURN};
+struct shared_words shared_words = {.turn = NO_TURN, .changing = NO_TURN};
 
 // Of a word whose bytes were not always used together, each byte has a cell.
 static struct cell bytes[SHARED_BYTES_MAX];
@@ -54,11 +54,14 @@ static struct {
     struct race race;
 } second_write;
 
+// The kernel tells of its next access.
+static void note_here(void) { shared_words.turn = shared_words.changing = NO_TURN; }
+
 void shared_checks_begin(void) {
     second_write.waits = false;
     guesses_begin(&guesses);
     is_new = true;
-    shared_words.turn = NO_TURN;
+    note_here();
     lanes_forget();
     if (any_split) memset(is_split, 0, sizeof is_split);
     any_split = false;
@@ -66,7 +69,7 @@ void shared_checks_begin(void) {
 
 static void begin_moment(void) {
     shared_words.moment++;
-    shared_words.turn = NO_TURN;  // the first access has something to say of this moment
+    note_here();  // the first access has something to say of this moment
 }
 
 void shared_checks_order_block(void) {
@@ -273,7 +276,7 @@ void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool
     uint32_t(*moments)[WARPS_MAX] = shared_words.lanes_moments, of = warp % WARPS_MAX;
     bool is_over = lanes_meet(CLOCK_OF_READS, warp, lanes, are_all, &moments[CLOCK_OF_READS][of]);
     if (is_barrier) is_over |= lanes_meet(CLOCK_OF_WRITES, warp, lanes, are_all, &moments[CLOCK_OF_WRITES][of]);
-    if (split_clocks) shared_words.turn = NO_TURN;
+    if (split_clocks) note_here();
     if (is_over) begin_moment();  // what came before is in order with all that follows
     memory_races_order_lanes(of, is_barrier);
 }
@@ -340,19 +343,19 @@ static void see_access(struct kernel_context *context, uint64_t address, uint32_
     if (met == OVERWRITES) see_second_write(&race, (const char *)address);
 }
 
-// Whether all that is known is in the cells of words: then the kernel may go on noting there by itself.
+// Whether all that is known is of words: then the kernel may go on noting there by itself.
 static bool is_all_in_words(void) {
-    return moment_of_bytes == shared_words.moment && !shared_atomics_are_known() && !second_write.waits &&
-           !ranges.kept && !any_split && !split_clocks && !pending_copies_wait();
+    return moment_of_bytes == shared_words.moment && !second_write.waits && !ranges.kept && !any_split &&
+           !split_clocks && !pending_copies_wait() && !settings.is_strict;
 }
 
 void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
                            uint32_t thread) {
-    shared_words.turn = NO_TURN;
+    note_here();
     if (is_new || block.turn != context->block_turn) follow_blocks(context);
     if (second_write.waits) settle();
     see_access(context, address, access, (struct accessor){thread, site});
-    if (is_all_in_words() && !settings.is_strict) shared_words.turn = block.turn;
+    if (is_all_in_words()) *(shared_atomics_are_known() ? &shared_words.changing : &shared_words.turn) = block.turn;
 }
 
 void *quiesce_kernel_check_any(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
@@ -383,7 +386,7 @@ void quiesce_kernel_copies_wait(struct kernel_context *context, uint32_t groups_
 void shared_checks_begin_ranges(const struct kernel_context *context) {
     follow_blocks(context);
     settle();
-    shared_words.turn = NO_TURN;
+    note_here();
     shared_ranges_begin(&ranges, shared_words.moment);
 }
 

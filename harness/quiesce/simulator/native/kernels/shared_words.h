@@ -24,19 +24,29 @@ struct cell {
     struct last_touch touched[TOUCHES_OF_WORD];
 };
 
-enum { WORD_BYTES = 4 };
+// A change by an atomic operation.
+enum { CHANGES_OF_WORD = 2 };  // by two threads
+struct change {
+    struct last_touch touch;
+    uint32_t bytes;  // of the word, a bit for each
+};
+
+enum { WORD_BYTES = 4, SHARED_WORDS_MAX = SHARED_BYTES_MAX / WORD_BYTES };
 #define NO_TURN UINT64_MAX
 
 struct shared_words {
     uint64_t turn;    // of the block whose kernel may note what it uses by itself; or NO_TURN
     uint32_t moment;  // barriers and beginnings of blocks so far
     uint32_t unused;
+    uint64_t changing;  // of the block whose kernel may note changes by itself, of words that are not used otherwise
     uint32_t lanes_moments[LANE_CLOCKS][WARPS_MAX];
-    struct cell all[SHARED_BYTES_MAX / WORD_BYTES];
+    struct cell all[SHARED_WORDS_MAX];
+    struct change changes[SHARED_WORDS_MAX][CHANGES_OF_WORD];
 };
 
 _Static_assert(sizeof(struct cell) == 48, "a cell as compiled code knows it");
-_Static_assert(offsetof(struct shared_words, all) == 272, "the words as compiled code knows them");
+_Static_assert(sizeof(struct change) == 24, "a change as compiled code knows it");
+_Static_assert(offsetof(struct shared_words, all) == 280, "the words as compiled code knows them");
 
 extern struct shared_words shared_words;
 

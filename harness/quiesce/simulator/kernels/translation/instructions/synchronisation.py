@@ -23,6 +23,7 @@ from quiesce.simulator.kernels.translation.instructions.memory import (
     tell_of_fence,
 )
 from quiesce.simulator.kernels.translation.spin_loops import STEP
+from quiesce.simulator.kernels.translation.unlocked_atomics import ORDER
 
 SYNCHRONISATION: Final = Chapter(
     "https://docs.nvidia.com/cuda/parallel-thread-execution/#parallel-synchronization-and-communication-instructions"
@@ -214,11 +215,12 @@ def atomic(e: Emitter, i: Instruction) -> None:
     address, *sources = i.operands[int(returns) :]
     if not isinstance(address, Address):
         raise refuse(i, "there is no address")
-    order = _ORDERS[choose(i, _ORDERS, "relaxed")]
+    space = space_of(i)
+    order = ORDER if space == "shared" else _ORDERS[choose(i, _ORDERS, "relaxed")]
     count = VECTORS.get(choose(i, VECTORS, "one"), 1)
     if e.program.variant.checks and not {"release", "acq_rel"}.isdisjoint(i.modifiers):
         tell_of_fence(e, i)
-    pointer = access(e, i, address, space_of(i), type_.bytes * count, "atomic")
+    pointer = access(e, i, address, space, type_.bytes * count, "atomic")
     if count == 1:
         values = [e.read(source, type_) for source in sources[: 2 if operation == "cas" else 1]]
         e.write(target, _change(e, operation, pointer, values, type_, order), type_)
@@ -256,7 +258,7 @@ def _change(e: Emitter, operation: str, pointer: str, values: list[str], type_: 
 
 def _compare_and_swap(e: Emitter, pointer: str, values: list[str], type_: Type, order: str) -> str:
     expected, wanted = (f"{type_.integer} {value}" for value in values)
-    failed = {"acq_rel": "acquire", "release": "monotonic"}.get(order, order)
+    failed = {"acq_rel": "acquire", "release": "monotonic", ORDER: "monotonic"}.get(order, order)
     both = e.define(f"cmpxchg ptr {pointer}, {expected}, {wanted} {order} {failed}, align {type_.bytes}")
     return e.define(f"extractvalue {{{type_.integer}, i1}} {both}, 0")
 
