@@ -139,6 +139,32 @@ def test_bytes_that_were_picked(machine: MakeDevice) -> None:
     assert f"both use 4 bytes at {words + 4 * 315:#x}" in found.observed
 
 
+PART: Final = (
+    "mov.u32 %r2, %tid.y;\nmov.u32 %r3, %ctaid.x;\nand.b32 %r4, %r3, 1;\nshr.u32 %r5, %r3, 1;\n"
+    "mad.lo.u32 %r6, %r4, 16, %r1;\nmad.lo.u32 %r7, %r5, 4, %r2;\n{turn}mad.lo.u32 %r8, %r7, 64, %r6;\n"
+    "mad.wide.u32 %rd3, %r8, 4, %rd1;\nst.global.u32 [%rd3], 1;\n"
+)
+"""Eight blocks of 16 by 4 threads write the left half of 16 rows of 64 words."""
+
+
+@pytest.mark.parametrize("turn", ["", "sub.u32 %r7, 15, %r7;\n"], ids=["down", "up"])
+@pytest.mark.parametrize("inside", [(0, 0), (8, 31), (15, 16)])
+def test_a_part_of_a_matrix(machine: MakeDevice, turn: str, inside: tuple[int, int]) -> None:
+    """Races are found by the words that blocks wrote of rows, and not by those between them."""
+    given = machine()
+    words, one = given.words(*[0] * 64 * 17), given.words(1)
+    first, second = (given.client.make("StreamCreateWithFlags", NON_BLOCKING) for _ in range(2))
+    given.client.ok("DeviceSynchronize")
+    given.work(PART.format(turn=turn), words, one, block=(16, 4), grid=8, stream=first)
+    for row, column in ((0, 32), (3, 63), (7, 40), (15, 32), (16, 0)):
+        given.work("st.global.u32 [%rd1], 2;", words + 4 * (64 * row + column), block=1, stream=second)
+    assert given.rules() == []
+    place = words + 4 * (64 * inside[0] + inside[1])
+    given.work("st.global.u32 [%rd1], 2;", place, block=1, stream=second)
+    (found,) = given.findings()
+    assert f"at {place:#x}" in found.observed
+
+
 @pytest.mark.parametrize("shift", [0, 1, 5])
 def test_bytes_that_two_streams_use(machine: MakeDevice, shift: int) -> None:
     """Races are found by the bytes that a launch used, and no others."""

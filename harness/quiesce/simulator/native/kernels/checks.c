@@ -370,6 +370,6 @@ void quiesce_kernel_copy(void *to, const void *from, uint64_t bytes) {
     if (to == nobodys || from == nobodys) return;
     memmove(to, from, bytes);
     shadow_write((uint64_t)to, bytes);
-    touched_range((uint64_t)from, bytes, TOUCH_READ, NO_SITE, 0);
-    touched_range((uint64_t)to, bytes, TOUCH_WRITE, NO_SITE, 0);
+    touched_range((uint64_t)from, bytes, TOUCH_READ, NO_SITE);
+    touched_range((uint64_t)to, bytes, TOUCH_WRITE, NO_SITE);
 }

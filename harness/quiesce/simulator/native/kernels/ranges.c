@@ -152,23 +152,41 @@ static void write_range(const struct kernel_range *range) {
         for (uint32_t y = 0; y < range->counts[1]; y++) write_row(range, row_of(range, y, z));
 }
 
+static enum touch touch_of(const struct kernel_range *range) {
+    return kind_of(range) == STORES ? TOUCH_WRITE : TOUCH_READ;
+}
+
+// Rows whose bytes follow each other, of which the first one is known.
+static void touch_rows(const struct kernel_range *range, struct row first, uint32_t z) {
+    int64_t pitch = range->steps[1];
+    uint32_t count = pitch ? range->counts[1] : 1;
+    if (pitch < 0) first.address += (uint64_t)(pitch * (count - 1));
+    struct touched_rows rows = {(uint64_t)(pitch < 0 ? -pitch : pitch), count, z};
+    touched_rows(first.address, bytes_of(range) * first.count, rows, touch_of(range), range->site);
+}
+
+static void touch_each(const struct kernel_range *range, uint32_t z) {
+    for (uint32_t y = 0; y < range->counts[1]; y++) {
+        struct row row = row_of(range, y, z);
+        for (uint32_t i = 0; i < row.count; i++)
+            touched_use(row.address + (uint64_t)(row.step * i), bytes_of(range), touch_of(range), range->site);
+    }
+}
+
 static void touch_range(const struct kernel_range *range) {
-    enum touch touch = kind_of(range) == STORES ? TOUCH_WRITE : TOUCH_READ;
     uint64_t each = bytes_of(range);
     if (is_flat(range)) {
-        touched_range(range->address, each * range->counts[0], touch, range->site, 0);
+        touched_range(range->address, each * range->counts[0], touch_of(range), range->site);
         return;
     }
-    if (!range->counts[0]) return;
-    for (uint32_t z = 0; z < range->counts[2]; z++)
-        for (uint32_t y = 0; y < range->counts[1]; y++) {
-            struct row row = row_of(range, y, z);
-            if (row.step == (int64_t)each || row.count < 2)
-                touched_range(row.address, each * row.count, touch, range->site, y + z * range->counts[1]);
-            else
-                for (uint32_t i = 0; i < row.count; i++)
-                    touched_use(row.address + (uint64_t)(row.step * i), each, touch, range->site);
-        }
+    if (!range->counts[0] || !range->counts[1]) return;
+    for (uint32_t z = 0; z < range->counts[2]; z++) {
+        struct row row = row_of(range, 0, z);
+        if (row.step == (int64_t)each || row.count < 2)
+            touch_rows(range, row, z);
+        else
+            touch_each(range, z);
+    }
 }
 
 uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {

@@ -44,7 +44,11 @@ struct list {
 };
 
 static struct list noted, ranges, pieces, masks, keys, unsorted;
-static struct range open[OPEN_MAX];  // of instructions and rows, which the next block may go on with; no end: none
+// Ranges of one instruction that are as long as each other, `pitch` bytes apart: as a block uses them of a matrix.
+static struct rows {
+    struct range first;  // no end: none
+    uint64_t pitch, count;
+} open[OPEN_MAX], above[OPEN_MAX];  // which the next block may go on with; and those above of which they are the next
 static bool any_open;
 static size_t cleared;
 static bool is_incomplete;
@@ -133,26 +137,64 @@ static void close_range(const struct range *range) {
         touched_use(SHADOW_BASE + range->start, bytes, range->touch, range->site);
 }
 
+static void close_rows(struct rows *rows) {
+    for (struct range each = rows->first; rows->count; rows->count--) {
+        close_range(&each);
+        each.start += rows->pitch;
+        each.end += rows->pitch;
+    }
+    rows->first.end = 0;
+}
+
+static bool are_like(const struct rows *rows, const struct rows *others) {
+    return rows->first.site == others->first.site && rows->first.touch == others->first.touch &&
+           rows->pitch == others->pitch;
+}
+
+// Lets rows that the next block does not go on with be more of those above them, or else others.
+static void end_rows(unsigned slot) {
+    struct rows *rows = &open[slot], *before = &above[slot];
+    if (!rows->first.end) return;
+    uint64_t bytes = rows->first.end - rows->first.start;
+    bool are_next = before->first.end && before->pitch && are_like(before, rows) &&
+                    before->first.end - before->first.start == bytes &&
+                    before->first.start + before->pitch * before->count == rows->first.start;
+    if (are_next) {
+        before->count += rows->count;
+    } else {
+        close_rows(before);
+        *before = *rows;
+    }
+    rows->first.end = 0;
+}
+
 static void close_ranges(void) {
     for (unsigned i = 0; any_open && i < OPEN_MAX; i++) {
-        close_range(&open[i]);
-        open[i].end = 0;
+        end_rows(i);
+        if (above[i].first.end) close_rows(&above[i]);
     }
     any_open = false;
 }
 
-void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site, uint32_t row) {
-    uint64_t start = address - SHADOW_BASE, end = start + bytes;
-    struct range *before = &open[(site * 8 + touch + row * 37) % OPEN_MAX];
-    if (!is_covered(start, bytes)) return;
-    bool goes_on = before->site == site && before->touch == touch && start >= before->start && start <= before->end;
-    if (goes_on && before->end) {
-        if (end > before->end) before->end = end;
+void touched_rows(uint64_t address, uint64_t bytes, struct touched_rows like, enum touch touch, uint32_t site) {
+    uint64_t start = address - SHADOW_BASE, end = start + bytes, pitch = like.count > 1 ? like.pitch : 0;
+    unsigned slot = (site * 8 + touch + like.plane * 37) % OPEN_MAX;
+    struct rows *before = &open[slot];
+    struct rows rows = {{start, end, site, touch}, pitch, like.count};
+    if (!is_covered(start, bytes + pitch * (like.count - 1))) return;
+    bool goes_on = are_like(before, &rows) && before->count == rows.count && start >= before->first.start &&
+                   start <= before->first.end;
+    if (goes_on && before->first.end) {
+        if (end > before->first.end) before->first.end = end;
         return;
     }
-    close_range(before);
-    *before = (struct range){start, end, site, touch};
+    end_rows(slot);
+    *before = rows;
     any_open = true;
+}
+
+void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site) {
+    touched_rows(address, bytes, (struct touched_rows){.count = 1}, touch, site);
 }
 
 void touched_forget(uint64_t address, unsigned bytes, uint32_t kinds) {
@@ -351,6 +393,22 @@ static uint32_t place_of(const struct checked_launch *launch, uint32_t number) {
     return number == NO_SITE ? 0 : text(place_in_words(&launch->code, number, place));
 }
 
+// Where instructions are whose texts were written already: pieces of a few of them take turns.
+struct places {
+    struct {
+        uint32_t number, text;
+    } known[64];
+};
+
+static uint32_t known_place(struct places *places, const struct checked_launch *launch, uint32_t number) {
+    unsigned slot = number % (sizeof places->known / sizeof *places->known);
+    if (places->known[slot].number != number || !places->known[slot].text) {
+        places->known[slot].number = number;
+        places->known[slot].text = place_of(launch, number);
+    }
+    return places->known[slot].text;
+}
+
 static uint32_t write_set(const struct checked_launch *launch) {
     uint64_t count = pieces.count;
     size_t bytes = sizeof count + count * sizeof(struct touched_piece) + masks.count;
@@ -359,12 +417,12 @@ static uint32_t write_set(const struct checked_launch *launch) {
     memcpy(content, &count, sizeof count);
     struct touched_piece *to = (struct touched_piece *)(content + sizeof count);
     char *mask = (char *)(to + count);
+    struct places places = {0};
     const struct piece *all = pieces.first;
     for (size_t i = 0; i < count; i++) {
         struct range range = all[i].range;
-        bool is_same = i && all[i - 1].range.site == range.site;
         to[i] = (struct touched_piece){HIDDEN(SHADOW_BASE + range.start), HIDDEN(SHADOW_BASE + range.end),
-                                       is_same ? to[i - 1].place : place_of(launch, range.site), range.touch,
+                                       known_place(&places, launch, range.site), range.touch,
                                        all[i].mask_bytes, 0};
         if (!all[i].mask_bytes) continue;
         memcpy(mask, (const char *)masks.first + all[i].mask, all[i].mask_bytes);

@@ -47,10 +47,18 @@ void touched_close(void);
 // The first use of some kinds (a bit for each) in the cells of an access.
 void touched_note(uint64_t address, uint32_t kinds, uint32_t site);
 
-// The same for bytes whose bits nobody has set: some of one access, or all of a range, which may be large. Ranges of
-// one instruction that follow each other become one; `row`: which of those that it goes on with at the same time.
+// How many ranges of the same size there are, and how far from each other they begin. `plane`: which of those that one
+// instruction goes on with at the same time.
+struct touched_rows {
+    uint64_t pitch;
+    uint32_t count, plane;
+};
+
+// The same for bytes whose bits nobody has set: some of one access, or all of a range, which may be large, or of
+// several. Ranges of one instruction that follow each other become one.
 void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site);
-void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site, uint32_t row);
+void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site);
+void touched_rows(uint64_t address, uint64_t bytes, struct touched_rows rows, enum touch touch, uint32_t site);
 
 // Whether each of these bytes, of one access, was touched so by the launch that runs. Not known of ranges.
 bool touched_is(uint64_t address, uint64_t bytes, enum touch touch);
