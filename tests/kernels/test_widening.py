@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -95,9 +95,10 @@ class Program:
 
     def _statement(self) -> None:
         self._left -= 1
-        self._lines.append(
-            self._random.choice((self._sum, self._sum, self._load, self._store, self._float, self._atomic))()
-        )
+        self._lines.append(self._random.choice(self._statements())())
+
+    def _statements(self) -> tuple[Callable[[], str], ...]:
+        return (self._sum, self._sum, self._load, self._store, self._float, self._atomic)
 
     def _sum(self) -> str:
         name = self._random.choice(("add.u32", "sub.u32", "xor.b32", "mul.lo.u32", "min.s32", "max.u32", "and.b32"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.ptx.module import Module
@@ -12,9 +13,15 @@ from quiesce.simulator.kernels.translation.lane_function import LANE, LANES, ROW
 from quiesce.simulator.kernels.translation.pipeline import translate_kernel
 from quiesce.simulator.kernels.translation.program import PLAIN, Variant
 from quiesce.simulator.kernels.translation.unlocked_atomics import unlock
+from quiesce.simulator.kernels.translation.warp_rows import WARP_LANE, WARP_LANES, WARP_ROW
 from quiesce.simulator.kernels.widening.text import NotUnderstood
-from quiesce.simulator.kernels.widening.widened import widen_in
+from quiesce.simulator.kernels.widening.widened import Form, widen_in
 
+_ROWS: Final = (
+    (LANE, ROW, Form(LANES, {"%x": 1, "%linear": 1})),
+    (WARP_LANE, WARP_ROW, Form(WARP_LANES, {"%x": 1, "%linear": 1, "%linear.wide": 1}, is_warp=True)),
+)
+"""Names of functions for one thread and for a row, and what becomes of the first; numbers of states may follow."""
 _OPTIMISATION = 1
 """More takes twice the time of a kernel that runs for less; this vectorises loops as well."""
 _READ_VERSION = 22
@@ -31,12 +38,21 @@ def compile_kernel(module: Module, entry: str, variant: Variant = PLAIN) -> byte
     if variant.wide and not can_widen():
         variant = replace(variant, wide=False)
     text = translate_kernel(module, entry, variant)
-    if variant.wide and f"@{LANE}(" in text:
+    if variant.wide:
         try:
-            text = widen_in(text, LANE, ROW, _optimised, LANES, {"%x": 1, "%linear": 1})
+            text = _with_rows(text)
         except NotUnderstood:
             text = translate_kernel(module, entry, replace(variant, wide=False))
     return compile_text(unlock(text))
+
+
+def _with_rows(text: str) -> str:
+    """Return a text in which functions of one thread are replaced by functions of rows. Raises NotUnderstood."""
+    for lane, row, form in _ROWS:
+        numbers = re.findall(rf"^define i32 @{lane}(\d*)\(", text, re.MULTILINE)
+        if numbers:
+            text = widen_in(text, {f"{lane}{each}": f"{row}{each}" for each in numbers}, _optimised, form)
+    return text
 
 
 def can_widen() -> bool:

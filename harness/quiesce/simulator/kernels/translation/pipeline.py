@@ -27,6 +27,7 @@ from quiesce.simulator.kernels.translation.program import PLAIN, Program, Shared
 from quiesce.simulator.kernels.translation.row_checks import row_checks
 from quiesce.simulator.kernels.translation.spin_loops import waits_for_some
 from quiesce.simulator.kernels.translation.stride_specialisation import USUAL, Strides, block_function, guess_strides
+from quiesce.simulator.kernels.translation.warp_rows import has_warp_operations, warp_functions
 from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
 from quiesce.simulator.kernels.translation.work_group_vectorisation import together_function
 from quiesce.simulator.kernels.translation.work_item_loops import loop_functions, ranged_row_functions
@@ -63,8 +64,13 @@ class Kernel:
     @property
     def is_grouped(self) -> bool:
         """Say whether all threads of a block are to run together."""
-        has_memory = self.kept or any(variable.space == "local" for variable in self.function.variables.values())
-        return self.tuned and not has_memory and (self.waits or bool(self.loops))
+        has_local_memory = any(variable.space == "local" for variable in self.function.variables.values())
+        return self.tuned and not self.kept and not has_local_memory and (self.waits or bool(self.loops))
+
+    @property
+    def has_memory(self) -> bool:
+        """Say whether threads have memory of their own."""
+        return bool(self.kept) or any(each.space in ("local", "param") for each in self.function.variables.values())
 
     def with_lines(self, lines: list[str]) -> Kernel:
         """Return the kernel with more text."""
@@ -117,18 +123,24 @@ def _inline(kernel: Kernel) -> Kernel:
 
 
 def _find_rows(kernel: Kernel) -> Kernel:
-    """Say whether one function for a row of threads is made: of kernels with loops that never wait."""
+    """Say whether functions for rows of threads are made: of kernels that never wait, or in which warps do something.
+
+    With checks, the latter keep their form.
+    """
     variant, function = kernel.program.variant, kernel.function
-    if not variant.wide or kernel.waits or not is_worth_rows(function, variant.checks):
+    if not variant.wide or kernel.has_memory or any(i.opcode == "call" for i in function.instructions()):
         return kernel
-    has_memory = any(variable.space in ("local", "param") for variable in function.variables.values())
-    has_calls = any(i.opcode == "call" for i in function.instructions())
-    is_wide = not has_memory and not has_calls
+    if kernel.waits:
+        is_wide = kernel.tuned and not variant.checks and has_warp_operations(function)
+        return replace(kernel, wide=is_wide)
+    is_wide = is_worth_rows(function, variant.checks)
     return replace(kernel, wide=is_wide, tuned=kernel.tuned and not is_wide)
 
 
 def _find_shared_loops(kernel: Kernel) -> Kernel:
     """Find loops whose rounds all threads of a block do together, so that memory is read in order."""
+    if kernel.wide:
+        return kernel
     if not kernel.tuned or len(kernel.function.items) > _INSTRUCTIONS_MAX:
         return replace(kernel, tuned=False) if kernel.tuned else kernel
     with_loops = replace(kernel, loops=shared_loops(kernel.function, flow_of(kernel.function, waits_for_some)))
@@ -159,6 +171,8 @@ def _vectorise_work_groups(kernel: Kernel) -> Kernel:
     program, function, frames = kernel.program, kernel.function, kernel.frames
     if frames is None or (kernel.waits and not (kernel.is_grouped and frames.is_plain)):
         return kernel
+    if kernel.wide:
+        return kernel.with_lines(warp_functions(program, function, frames))
     together = together_function(program, function, frames, kernel.loops, kernel.strides)
     if kernel.waits:
         return kernel.with_lines(together)

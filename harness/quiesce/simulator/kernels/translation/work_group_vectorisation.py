@@ -5,8 +5,7 @@ Each state has such a loop: what the threads of the block do from there on until
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -14,21 +13,19 @@ from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.ptx.operands import Operand, Register
 from quiesce.simulator.kernels.translation.affine_evaluation import Again
 from quiesce.simulator.kernels.translation.control_flow import Flow, Region, flow_of
-from quiesce.simulator.kernels.translation.coroutine_frames import DONE, NEXT, Frames, element_of, set_register, type_of
+from quiesce.simulator.kernels.translation.coroutine_frames import DONE, NEXT, Frames, element_of, type_of
 from quiesce.simulator.kernels.translation.data_flow import liveness_of
-from quiesce.simulator.kernels.translation.emitter import Around, Emitter, Suspension, WarpOperands
+from quiesce.simulator.kernels.translation.emitter import Around, Emitter, WarpOperands
 from quiesce.simulator.kernels.translation.function_body import (
     ATTRIBUTES,
     clear,
     count_memory,
     prepare,
     reserve_memory,
-    translate_block,
     write_values_before,
 )
 from quiesce.simulator.kernels.translation.hoisted_checks import Ranges
 from quiesce.simulator.kernels.translation.instructions.synchronisation import YIELD
-from quiesce.simulator.kernels.translation.instructions.table import handler_of
 from quiesce.simulator.kernels.translation.llvm_code import (
     BLOCK,
     PARALLEL_ACCESS,
@@ -37,7 +34,8 @@ from quiesce.simulator.kernels.translation.llvm_code import (
     LoopShape,
 )
 from quiesce.simulator.kernels.translation.program import Program
-from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING, waits_for_some
+from quiesce.simulator.kernels.translation.spin_loops import waits_for_some
+from quiesce.simulator.kernels.translation.states import States
 from quiesce.simulator.kernels.translation.stride_specialisation import Strides
 from quiesce.simulator.kernels.translation.work_item_loops import LoopNest
 
@@ -121,7 +119,7 @@ def together_function(
     ]
 
 
-class Together(Suspension):
+class Together(States):
     """The function that runs all threads of a block as long as they are together."""
 
     def __init__(
@@ -133,15 +131,14 @@ class Together(Suspension):
         entered: tuple[Register, ...],
     ) -> None:
         assert isinstance(e.shape, TogetherShape)
-        self._e, self._flow, self._frames, self._loops, self._entered = e, flow, frames, loops, entered
+        super().__init__(e, flow, frames, loops)
+        self._entered = entered
         self._shape = e.shape
         self._is_whole = True
         """Nothing was met that a thread waits for and that only the runtime knows about."""
         self._memory: list[str] = []
-        self._beginnings = self._find_beginnings()
         looped = set(loops.values())
         self._stops = {block: state for block, state in frames.entered.items() if block not in looped}
-        """Blocks at whose beginning threads stop, and each goes on by itself."""
         kept = [register for state in frames.states for register in frames.kept(state.kept)]
         self._uniform = tuple(dict.fromkeys(register for register in kept if register in frames.uniform))
         self._left_slots = {self._left(register): type_of(register) for register in self._uniform}
@@ -186,15 +183,6 @@ class Together(Suspension):
             if total > limit:
                 return False
         return self._is_whole
-
-    def _find_beginnings(self) -> dict[int, tuple[int, int]]:
-        """Return the states that have a loop, each with the place after which it goes on."""
-        frames = self._frames
-        found = {frames.entered[target]: (target, -1) for target in self._loops.values()}
-        for position, state in frames.places.items():
-            if frames.states[state - 1].barrier is not None:
-                found[state] = position
-        return dict(sorted(found.items()))
 
     def _write_loop(self, state: int, position: tuple[int, int]) -> int:
         """Write the loop of a state, and if it has ranges another one in which they are not judged again."""
@@ -248,7 +236,7 @@ class Together(Suspension):
         e = self._e
         e.place(f"{name}.thread")
         if state:
-            self._begin_again(*kept, position)
+            self._begin_again(*kept, position, _linear(e))
         else:
             clear(e, self._entered)
             e.emit(f"br label %{e.block_label(0)}")
@@ -279,57 +267,6 @@ class Together(Suspension):
 
     def _shared(self, register: Register) -> str:
         return self._e.byte_offset("%frames", self._frames.shared_place_of(register))
-
-    def _begin_again(self, live: tuple[Register, ...], shared: dict[Register, str], position: tuple[int, int]) -> None:
-        """Write what a thread does first in the loop of its state, up to the end of the block that it is in."""
-        e = self._e
-        number, place = position
-        self._frames.recompute(e, live)
-        for register in self._frames.kept(live):
-            if register in shared:
-                set_register(e, register, shared[register])
-            else:
-                self._frames.restore(e, register, _linear(e))
-        if place < 0:
-            e.emit(f"br label %{e.block_label(number)}")
-            return
-        instruction = e.instruction = self._flow.blocks[number].instructions[place]
-        e.position = position
-        with e.within(replace(e.around, suspension=Suspension())):
-            handler_of(instruction)(e, instruction)
-        self._translate(number, place + 1)
-
-    def _translate(self, number: int, first: int) -> None:
-        """Write a block from one of its instructions on, up to one at which every thread waits."""
-        end = self._end(number, first)
-        translate_block(self._e, self._flow, number, first, end)
-        if end is not None:
-            self._e.emit("unreachable")
-
-    def _end(self, number: int, first: int) -> int | None:
-        """Return one more than the place of the first instruction at which every thread waits."""
-        for place, instruction in enumerate(self._flow.blocks[number].instructions[first:], start=first):
-            waits = (number, place) in self._frames.places and instruction.opcode in SUSPENDING
-            if waits and instruction.guard is None:
-                return place + 1
-        return None
-
-    def _reached(self, first: int, place: int) -> list[int]:
-        """Return the blocks that a thread may come to before it waits again, in order."""
-        waiting = [first] if place < 0 else list(self._ways_on(first, place + 1))
-        found: set[int] = set()
-        while waiting:
-            number = waiting.pop()
-            if number not in found:
-                found.add(number)
-                waiting += self._ways_on(number, 0)
-        return sorted(found)
-
-    def _ways_on(self, number: int, place: int) -> Iterator[int]:
-        """Yield the blocks that follow a block from one of its instructions on."""
-        stops = not place and number in self._stops
-        if not stops and self._end(number, place) is None:
-            yield from self._flow.blocks[number].successors
 
     # -- the function
 

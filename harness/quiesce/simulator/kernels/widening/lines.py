@@ -5,7 +5,7 @@ LLVM turns the memory into values: https://llvm.org/docs/Passes.html#sroa-scalar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -18,7 +18,7 @@ _ZEROS: Final = frozenset({"0", "false", "null", "0.000000e+00"})
 class Lines:
     """The lines of the function for a row of lanes."""
 
-    def __init__(self, function: Function, shapes: Shapes, lanes: int, steps: dict[str, int]) -> None:
+    def __init__(self, function: Function, shapes: Shapes, lanes: int, steps: Mapping[str, int]) -> None:
         """``steps``: how the arguments of the function grow from lane to lane, by name."""
         self.function, self.shapes, self.lanes, self._steps = function, shapes, lanes, steps
         self.lines: list[str] = []
@@ -26,6 +26,8 @@ class Lines:
         """Functions that are called, by name."""
         self.functions: dict[str, list[str]] = {}
         """The lines of functions that are called, by name."""
+        self.indices: dict[str, str] = {}
+        """The values of arguments in all lanes, where these do not always grow by their steps."""
         self.block = ""
         """The block of the function that is written now."""
         self.mask = ""
@@ -49,6 +51,16 @@ class Lines:
         name = f"%w{self._count}"
         self.lines.append(f"{name} = {expression}")
         return name
+
+    @contextmanager
+    def section(self) -> Iterator[list[str]]:
+        """Collect the lines that are written meanwhile, for another place in the text."""
+        before, self.lines = self.lines, []
+        try:
+            yield self.lines
+        finally:
+            self.lines = before
+            self.forget()
 
     def new_label(self) -> str:
         """Return a name for a block."""
@@ -141,6 +153,8 @@ class Lines:
 
     def _vector(self, value: str, type_: str) -> str:
         wide = self.wide(type_)
+        if value in self.indices:
+            return self.indices[value]
         if value in self._arguments:
             step = self._steps.get(value, 0)
             whole = self.splat(type_, value)

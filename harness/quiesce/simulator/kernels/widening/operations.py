@@ -9,6 +9,7 @@ from typing import Final
 from quiesce.simulator.kernels.widening.lines import Lines
 from quiesce.simulator.kernels.widening.shapes import PLACE, UNIFORM, Row
 from quiesce.simulator.kernels.widening.text import ARITHMETIC, CASTS, SCALARS, Instruction, NotUnderstood, Operand
+from quiesce.simulator.kernels.widening.warps import widen_warp_operation
 
 _DIVISIONS: Final = frozenset({"udiv", "sdiv", "urem", "srem"})
 _FUNCTIONS: Final = frozenset(
@@ -192,6 +193,9 @@ def _name(lines: Lines, type_: str) -> str:
 
 def _call(lines: Lines, i: Instruction) -> None:
     if i.detail.startswith(_LEFT_OUT):
+        return
+    if i.detail.startswith("warp."):
+        widen_warp_operation(lines, i)
         return
     if i.detail in lines.shapes.judged:
         if lines.shapes.values[i.result] is None:

@@ -28,6 +28,8 @@ class Row:
         return not self.step and not self.tests
 
 
+_OF_ALL_LANES: Final = frozenset({"warp.meets", "warp.active", "warp.ballot"})
+"""Functions whose result is that of all lanes that run; see ``warps``."""
 Shape = Row | None
 """None: the lanes have any values."""
 UNIFORM: Final = Row()
@@ -144,6 +146,8 @@ def _follow_branch(shapes: Shapes, i: Instruction) -> None:
 
 
 def _shape(i: Instruction, found: list[Shape]) -> Shape:
+    if i.detail in _OF_ALL_LANES or (i.detail.startswith("warp.reduce.") and found[-1] == UNIFORM):
+        return UNIFORM
     if i.opcode in ("call", "atomicrmw") and not i.detail.startswith("llvm."):
         return None
     if i.opcode == "atomicrmw":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from quiesce.simulator.kernels.widening.flow import flow_of
@@ -11,38 +12,57 @@ from quiesce.simulator.kernels.widening.lines import Lines
 from quiesce.simulator.kernels.widening.masks import Masks
 from quiesce.simulator.kernels.widening.shapes import Row, Shape, find_shapes
 from quiesce.simulator.kernels.widening.text import read_function
+from quiesce.simulator.kernels.widening.warps import INDEX, place_warp
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a function becomes that of a row: how many lanes there are, and how its arguments grow from lane to lane."""
+
+    lanes: int
+    steps: Mapping[str, int]
+    is_warp: bool = False
+    """Whether the row is a warp: it may go on in the next line of its block, and lanes do something together."""
 
 
 def widen(
-    text: str, name: str, lanes: int, steps: dict[str, int], judged: Mapping[str, int]
-) -> tuple[list[str], dict[str, str]]:
-    """Return a function of LLVM for so many lanes, and declarations of what it calls, by name.
+    text: str, name: str, form: Form, judged: Mapping[str, int]
+) -> tuple[list[str], dict[str, list[str]], dict[str, str]]:
+    """Return a function of LLVM for a row of threads, functions that it calls, and declarations of others, by name.
 
-    It has the arguments of the function, of which ``steps`` says how they grow from lane to lane, and after them how
-    many lanes there are at least; one lane there is. ``judged`` are functions that judge a place and return it, by how
-    many bytes each uses there. Raises NotUnderstood.
+    It has the arguments of the function, and after them how many lanes there are at least; one lane there is.
+    ``judged`` are functions that judge a place and return it, by how many bytes each uses there. Raises NotUnderstood.
     """
     function = read_function(text)
     flow = flow_of(function)
-    arguments: dict[str, Shape] = {each.value: Row(steps.get(each.value, 0)) for each in function.arguments}
-    lines = Lines(function, find_shapes(function, flow, arguments, judged), lanes, steps)
+    arguments: dict[str, Shape] = {each.value: Row(form.steps.get(each.value, 0)) for each in function.arguments}
+    if form.is_warp:
+        arguments |= {axis: Row(form.steps.get(axis, 0), frozenset({INDEX[0]})) for axis in INDEX}
+    lines = Lines(function, find_shapes(function, flow, arguments, judged), form.lanes, form.steps)
+    if form.is_warp:
+        with lines.section() as before:
+            place_warp(lines)
     first = Masks(lines, flow).write("%there")
     listed = [f"{each.type} {each.value}" for each in function.arguments]
-    wide = lines.wide("i32")
-    return [
-        f"define internal i32 @{name}({', '.join([*listed, 'i32 %left'])}) alwaysinline nounwind null_pointer_is_valid "
-        f'"prefer-vector-width"="512" {{',
-        "begin:",
-        *lines.slot_lines(),
-        f"%left.first = insertelement {wide} poison, i32 %left, i64 0",
-        f"%left.all = shufflevector {wide} %left.first, {wide} poison, <{lanes} x i32> zeroinitializer",
-        f"%there = icmp ult {wide} {lines.numbers('i32', 1)}, %left.all",
-        *first,
-        *lines.lines,
-        "ret i32 0",
-        "}",
-        *(line for each in lines.functions.values() for line in each),
-    ], lines.declarations
+    wide, lanes = lines.wide("i32"), form.lanes
+    return (
+        [
+            f"define internal i32 @{name}({', '.join([*listed, 'i32 %left'])}) alwaysinline nounwind "
+            'null_pointer_is_valid "prefer-vector-width"="512" {',
+            "begin:",
+            *lines.slot_lines(),
+            f"%left.first = insertelement {wide} poison, i32 %left, i64 0",
+            f"%left.all = shufflevector {wide} %left.first, {wide} poison, <{lanes} x i32> zeroinitializer",
+            f"%there = icmp ult {wide} {lines.numbers('i32', 1)}, %left.all",
+            *(before if form.is_warp else ()),
+            *first,
+            *lines.lines,
+            "ret i32 0",
+            "}",
+        ],
+        lines.functions,
+        lines.declarations,
+    )
 
 
 _DEFINED: Final = re.compile(r"define (?:internal )?(\w+ @([\w.]+)\(.*\).*) \{")
@@ -51,18 +71,25 @@ _OF_ROWS: Final = re.compile(r"^define internal i1 @(\w+)\.row\(.*\"row-bytes\"=
 _NAMED: Final = re.compile(r"(?:declare|define) [^@]*@([\w.]+)\(")
 
 
-def widen_in(
-    text: str, one: str, row: str, optimise: Callable[[str, str], str], lanes: int, steps: dict[str, int]
-) -> str:
-    """Return a text of LLVM in which the function for one lane is replaced by that for a row of lanes.
+def widen_in(text: str, rows: Mapping[str, str], optimise: Callable[[str, str], str], form: Form) -> str:
+    """Return a text of LLVM in which each function for one lane is replaced by one for a row of lanes.
 
-    ``optimise`` optimises a text and returns one function of it. Raises NotUnderstood.
+    ``rows`` are the names of the new functions, by those of the old ones. ``optimise`` optimises a text and returns one
+    function of it. Raises NotUnderstood.
     """
-    alone, rest = _separate(text, one, row)
-    lines, wanted = widen(optimise(alone, one), row, lanes, steps, _judged(text))
-    declared = {each[1] for each in map(_NAMED.match, rest.splitlines()) if each}
-    others = [line for name, line in sorted(wanted.items()) if name not in declared]
-    return "\n".join([rest, *lines, *others, ""])
+    rest = _without(text, rows)
+    judged = _judged(text)
+    made: list[str] = []
+    functions: dict[str, list[str]] = {}
+    wanted: dict[str, str] = {}
+    for one, row in rows.items():
+        lines, called, declared = widen(optimise(_alone(text, one), one), row, form, judged)
+        made += lines
+        functions |= called
+        wanted |= declared
+    made += [line for each in functions.values() for line in each]
+    known = {each[1] for each in map(_NAMED.match, [*rest, *made]) if each}
+    return "\n".join([*rest, *made, *(line for name, line in sorted(wanted.items()) if name not in known), ""])
 
 
 def _judged(text: str) -> dict[str, int]:
@@ -70,20 +97,34 @@ def _judged(text: str) -> dict[str, int]:
     return {found[1]: int(found[2]) for found in _OF_ROWS.finditer(text)}
 
 
-def _separate(text: str, one: str, row: str) -> tuple[str, str]:
-    """Return a text with the function of one lane, and declarations in place of others; and one without it."""
-    alone, rest = [], []
+def _alone(text: str, one: str) -> str:
+    """Return a text with one function, and declarations in place of others."""
+    lines = []
     name = ""
     for line in text.splitlines():
         begins = _DEFINED.fullmatch(line)
         if begins:
             name = begins[2]
         if not name or name == one:
-            alone.append(line)
+            lines.append(line)
         elif begins:
-            alone.append(f"declare {begins[1]}")
-        if name != one and not line.startswith(f"declare i32 @{row}("):
-            rest.append(line)
+            lines.append(f"declare {begins[1]}")
         if line == "}":
             name = ""
-    return "\n".join(alone), "\n".join(rest)
+    return "\n".join(lines)
+
+
+def _without(text: str, rows: Mapping[str, str]) -> list[str]:
+    """Return a text without the functions of one lane, and without declarations of those of rows."""
+    declared = tuple(f"declare i32 @{row}(" for row in rows.values())
+    lines = []
+    name = ""
+    for line in text.splitlines():
+        begins = _DEFINED.fullmatch(line)
+        if begins:
+            name = begins[2]
+        if name not in rows and not line.startswith(declared):
+            lines.append(line)
+        if line == "}":
+            name = ""
+    return lines

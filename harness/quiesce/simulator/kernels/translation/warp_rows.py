@@ -1,0 +1,321 @@
+"""Kernels with operations of warps, as rows of 32 threads: the lanes of a row are a warp.
+
+From one barrier to the next, each warp runs as the lanes of vectors (:mod:`quiesce.simulator.kernels.widening`). Where
+all lanes of a mask come to an operation together, it is done with vectors. Otherwise the lanes that came are put into
+frames, and each goes on by itself: what it meets there is what it would have met without rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from quiesce.simulator.kernels.ptx.function import Function
+from quiesce.simulator.kernels.ptx.operands import Operand, Register
+from quiesce.simulator.kernels.translation.control_flow import Flow, flow_of
+from quiesce.simulator.kernels.translation.coroutine_frames import DONE, Frames, type_of
+from quiesce.simulator.kernels.translation.data_flow import liveness_of
+from quiesce.simulator.kernels.translation.emitter import Emitter, WarpOperands
+from quiesce.simulator.kernels.translation.function_body import ATTRIBUTES, clear, prepare, write_values_before
+from quiesce.simulator.kernels.translation.instructions.synchronisation import (
+    ACTIVE_MASK,
+    MATCH,
+    REDUCTION,
+    SHUFFLE,
+    SIGNED_REDUCTION,
+    VOTE,
+    WARP_BARRIER,
+    YIELD,
+)
+from quiesce.simulator.kernels.translation.lane_function import LaneShape
+from quiesce.simulator.kernels.translation.llvm_code import BLOCK, INVARIANT, Code
+from quiesce.simulator.kernels.translation.program import Program
+from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING, waits_for_all, waits_for_some
+from quiesce.simulator.kernels.translation.states import Position, States
+from quiesce.simulator.kernels.translation.work_group_vectorisation import APART, ENDED
+
+WARP_LANE: Final = "quiesce_kernel_warp_lane"
+"""How the functions of one thread begin that are replaced; the number of the state follows."""
+WARP_ROW: Final = "quiesce_kernel_warp_row"
+"""How the functions of a warp begin, which widening writes."""
+WARP_LANES: Final = 32
+_MATRICES: Final = frozenset({"ldmatrix", "stmatrix", "mma", "wmma"})
+
+
+def has_warp_operations(function: Function) -> bool:
+    """Say whether lanes of warps take part in operations together, all of which can be done with vectors."""
+    found = [i for i in function.instructions() if i.opcode in SUSPENDING and not waits_for_all(i)]
+    return bool(found) and all(i.opcode not in _MATRICES for i in function.instructions())
+
+
+def warp_functions(program: Program, function: Function, frames: Frames) -> list[str]:
+    """Return the functions of one thread, one for each state, and the function of a block that calls the rows."""
+    flow = flow_of(function, waits_for_some)
+    first = _WarpStates(prepare(program, function, _WarpShape()), flow, frames)
+    lines = []
+    for state, position in first.beginnings.items():
+        lines += _WarpStates(prepare(program, function, _WarpShape()), flow, frames).write(state, position)
+    return [*lines, *_block_function(frames, list(first.beginnings))]
+
+
+class _WarpShape(LaneShape):
+    """One thread of a block whose threads wait. It notes the state in which it leaves."""
+
+    def finish(self, code: Code, status: int) -> None:
+        """End the thread, or the block."""
+        if status >= 0:
+            note_state(code, DONE)
+            code.call("void", "warp.ends", attributes=_CONVERGENT)
+        super().finish(code, status)
+
+
+def note_state(code: Code, state: int) -> None:
+    """Note where the thread goes on."""
+    code.store("i32", str(state), code.define("getelementptr i32, ptr %frames, i64 %linear.wide"))
+
+
+_CONVERGENT: Final = "convergent nounwind"
+_QUIET: Final = "convergent nounwind willreturn memory(inaccessiblemem: readwrite)"
+"""Of what depends on the lanes that come to it, and on no memory."""
+_ARGUMENTS: Final = (
+    "ptr noalias nocapture readonly %context, ptr noalias %frames, i32 %x, i32 %y, i32 %z, i32 %linear, "
+    "i64 %linear.wide, i32 %width, i32 %height"
+)
+
+
+class _WarpStates(States):
+    """The function of one thread from a state on."""
+
+    def __init__(self, e: Emitter, flow: Flow, frames: Frames) -> None:
+        super().__init__(e, flow, frames, {})
+        self.beginnings: dict[int, Position] = {0: (0, -1), **self._beginnings}
+        self._result, self._predicate = "0", "false"
+
+    def write(self, state: int, position: Position) -> list[str]:
+        """Return the function."""
+        e, frames = self._e, self._frames
+        with e.section() as body, e.within(replace(e.around, suspension=self)):
+            if state:
+                kept = frames.states[state - 1].kept
+                shared = {r: e.load(type_of(r), self._shared(r)) for r in frames.kept(kept) if r in frames.uniform}
+                self._begin_again(kept, shared, position, "%linear.wide")
+            else:
+                clear(e, liveness_of(self._flow).at_entry())
+                e.emit(f"br label %{e.block_label(0)}")
+            for number in self._reached(*position):
+                e.place(e.block_label(number))
+                self._translate(number, 0)
+        assert isinstance(e.shape, LaneShape)
+        with e.section() as before:
+            for axis in range(3):
+                e.shape.context(e, BLOCK + 4 * axis, "i32")
+            write_values_before(e, e.shape)
+        return [
+            f"define i32 @{WARP_LANE}{state}({_ARGUMENTS}) {ATTRIBUTES} {{",
+            *("entry:", *e.stack_lines(), *before, *body, "}"),
+            f"declare i32 @{WARP_ROW}{state}(ptr, ptr, i32, i32, i32, i32, i64, i32, i32, i32)",
+        ]
+
+    def _shared(self, register: Register) -> str:
+        return self._e.byte_offset("%frames", self._frames.shared_place_of(register))
+
+    def _leaves(self, position: Position) -> bool:
+        return self._frames.states[self._frames.places[position] - 1].barrier is not None
+
+    # -- what a thread meets
+
+    def wait(self, e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...]) -> None:
+        """Take part in an operation, if all lanes of its mask have come; otherwise leave."""
+        if self._leaves(e.position) or (operation == YIELD and e.position[1]):
+            self._leave(e, self._frames.places[e.position])
+            e.place(e.new_label())  # nothing comes here
+            return
+        before = self._frames.entered[e.position[0]]
+        write = _OPERATIONS.get(operation)
+        if write is None:
+            self._leave(e, before)
+            e.place(e.new_label())  # nothing comes here
+            return
+        do, part = e.new_label(), e.new_label()
+        meets = e.call("i1", "warp.meets", f"i32 {operands.mask}", attributes=_CONVERGENT)
+        e.emit(f"br i1 {meets}, label %{do}, label %{part}")
+        e.place(part)
+        self._leave(e, before)
+        e.place(do)
+        self._result, self._predicate = write(e, operation, operands)
+
+    def _leave(self, e: Emitter, state: int) -> None:
+        for register in self._frames.kept(self._frames.states[state - 1].kept):
+            self._frames.save(e, register, "%linear.wide")
+        note_state(e, state)
+        e.emit("ret i32 0")
+
+    def result(self, e: Emitter) -> str:
+        """Return the result of the operation, with 64 bits."""
+        return self._result
+
+    def predicate(self, e: Emitter) -> str:
+        """Return the predicate that came with the result."""
+        return self._predicate
+
+
+# -- operations: each gives a result of 64 bits, and a predicate
+
+
+def _ask(e: Emitter, type_: str, name: str, *arguments: str) -> str:
+    return e.call(type_, f"warp.{name}", *arguments, attributes=_QUIET)
+
+
+def _shuffle(e: Emitter, operation: int, operands: WarpOperands) -> tuple[str, str]:
+    how = (f"i32 {operation}", f"i32 {operands.second}", f"i32 {operands.third}")
+    value = _ask(e, "i32", "shuffle", f"i32 {e.cast(operands.value, 64, 32)}", *how, f"i32 {operands.mask}")
+    return e.cast(value, 32, 64), _ask(e, "i1", "within", *how)
+
+
+def _here(e: Emitter, operands: WarpOperands) -> str:
+    return e.define(f"and i32 {_ask(e, 'i32', 'active')}, {operands.mask}")
+
+
+def _vote(e: Emitter, operation: int, operands: WarpOperands) -> tuple[str, str]:
+    here = _here(e, operands)
+    ballot = _ask(e, "i32", "ballot", f"i1 {e.define(f'icmp ne i64 {operands.value}, 0')}")
+    voted = e.define(f"and i32 {ballot}, {operands.mask}")
+    if operation == VOTE["ballot"]:
+        return e.cast(voted, 32, 64), "false"
+    any_, all_ = e.define(f"icmp ne i32 {voted}, 0"), e.define(f"icmp eq i32 {voted}, {here}")
+    none = e.define(f"xor i1 {any_}, true")
+    found = {VOTE["any"]: any_, VOTE["all"]: all_, VOTE["uni"]: e.define(f"or i1 {none}, {all_}")}
+    return e.cast(found[operation], 1, 64), "false"
+
+
+def _match(e: Emitter, operation: int, operands: WarpOperands) -> tuple[str, str]:
+    same = e.define(f"and i32 {_ask(e, 'i32', 'matches', f'i64 {operands.value}')}, {operands.mask}")
+    if operation == MATCH["any"]:
+        return e.cast(same, 32, 64), "false"
+    agree = e.define(f"icmp eq i32 {same}, {_here(e, operands)}")
+    return e.cast(e.select(agree, "i32", same, "0"), 32, 64), agree
+
+
+def _reduce(e: Emitter, operation: int, operands: WarpOperands) -> tuple[str, str]:
+    value = f"i32 {e.cast(operands.value, 64, 32)}"
+    return e.cast(_ask(e, "i32", f"reduce.{_REDUCED[operation]}", value, f"i32 {operands.mask}"), 32, 64), "false"
+
+
+def _active(e: Emitter, _: int, operands: WarpOperands) -> tuple[str, str]:
+    return e.cast(_here(e, operands), 32, 64), "false"
+
+
+def _nothing(_: Emitter, __: int, ___: WarpOperands) -> tuple[str, str]:
+    return "0", "false"
+
+
+_REDUCED: Final = {
+    **{REDUCTION[name]: name for name in ("add", "and", "or", "xor")},
+    **{REDUCTION[name]: f"u{name}" for name in ("min", "max")},
+    **{SIGNED_REDUCTION[name]: f"s{name}" for name in ("min", "max")},
+}
+_OPERATIONS: Final[Mapping[int, Callable[[Emitter, int, WarpOperands], tuple[str, str]]]] = MappingProxyType(
+    {
+        **dict.fromkeys(SHUFFLE.values(), _shuffle),
+        **dict.fromkeys(VOTE.values(), _vote),
+        **dict.fromkeys(MATCH.values(), _match),
+        **dict.fromkeys(_REDUCED, _reduce),
+        **{WARP_BARRIER: _nothing, ACTIVE_MASK: _active},
+    }
+)
+
+
+# -- the function of a block
+
+
+def _block_function(frames: Frames, states: list[int]) -> list[str]:
+    """Return what runs all warps from a state on, and then from the next one if all threads are in it."""
+    code: list[str] = []
+    for state in states:
+        code += [f"S{state}:", *_share(frames, state), *_rows(state)]
+    cases = " ".join(f"i32 {state}, label %S{state}" for state in states)
+    others = " ".join(f"i32 {state}, label %S{state}" for state in states if state)
+    return [
+        "define i32 @quiesce_kernel_together"
+        f"(ptr noalias nocapture readonly %context, ptr noalias %frames, i32 %from) {ATTRIBUTES} {{",
+        "entry:",
+        *_sizes(),
+        f"switch i32 %from, label %apart [{cases}]",
+        *code,
+        *_decide(others),
+        "}",
+    ]
+
+
+def _sizes() -> list[str]:
+    lines = []
+    for number, name in enumerate(("width", "height", "depth")):
+        lines.append(f"%{name}.place = getelementptr i8, ptr %context, i64 {BLOCK + 4 * number}")
+        lines.append(f"%{name} = load i32, ptr %{name}.place, {INVARIANT}, !range !1")
+    return [*lines, "%area = mul nuw nsw i32 %width, %height", "%threads = mul nuw nsw i32 %area, %depth"]
+
+
+def _share(frames: Frames, state: int) -> list[str]:
+    """Return what takes the values that are the same for all threads from the first one, which writes others soon."""
+    lines = []
+    kept = frames.kept(frames.states[state - 1].kept) if state else ()
+    for number, register in enumerate(each for each in kept if each in frames.uniform):
+        own, type_ = f"%S{state}.u{number}", type_of(register)
+        lines += [
+            f"{own}.from = getelementptr i8, ptr %frames, i64 {frames.place_of(register)}",
+            f"{own} = load {type_}, ptr {own}.from",
+            f"{own}.to = getelementptr i8, ptr %frames, i64 {frames.shared_place_of(register)}",
+            f"store {type_} {own}, ptr {own}.to",
+        ]
+    return lines
+
+
+def _rows(state: int) -> list[str]:
+    p = f"S{state}."
+    return f"""br label %{p}row
+{p}row:
+%{p}linear = phi i32 [0, %S{state}], [%{p}next, %{p}more]
+%{p}x = urem i32 %{p}linear, %width
+%{p}line = udiv i32 %{p}linear, %width
+%{p}y = urem i32 %{p}line, %height
+%{p}z = udiv i32 %{p}line, %height
+%{p}wide = zext nneg i32 %{p}linear to i64
+%{p}left = sub nuw nsw i32 %threads, %{p}linear
+%{p}end = call i32 @{WARP_ROW}{state}(ptr %context, ptr %frames, i32 %{p}x, i32 %{p}y, i32 %{p}z, i32 %{p}linear, \
+i64 %{p}wide, i32 %width, i32 %height, i32 %{p}left)
+%{p}failed = icmp slt i32 %{p}end, 0
+br i1 %{p}failed, label %{p}fails, label %{p}more, !prof !7
+{p}fails:
+ret i32 %{p}end
+{p}more:
+%{p}next = add nuw nsw i32 %{p}linear, {WARP_LANES}
+%{p}done = icmp uge i32 %{p}next, %threads
+br i1 %{p}done, label %decide, label %{p}row""".split("\n")
+
+
+def _decide(cases: str) -> list[str]:
+    """Return what goes on with the state of all threads, where that is one."""
+    return f"""decide:
+br label %look
+look:
+%looked = phi i32 [0, %decide], [%looked.next, %look]
+%or = phi i32 [0, %decide], [%or.next, %look]
+%and = phi i32 [-1, %decide], [%and.next, %look]
+%state.place = getelementptr i32, ptr %frames, i32 %looked
+%state = load i32, ptr %state.place
+%or.next = or i32 %or, %state
+%and.next = and i32 %and, %state
+%looked.next = add nuw nsw i32 %looked, 1
+%all.looked = icmp eq i32 %looked.next, %threads
+br i1 %all.looked, label %decided, label %look
+decided:
+%is.one = icmp eq i32 %or.next, %and.next
+br i1 %is.one, label %one, label %apart
+one:
+switch i32 %or.next, label %apart [i32 {DONE}, label %ended {cases}]
+ended:
+ret i32 {ENDED}
+apart:
+ret i32 {APART}""".split("\n")
