@@ -50,6 +50,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "simulator.interpreter_start": _rooms(""),
     "simulator.runtime": _rooms("doors model files"),
     "simulator.kernels": _rooms("model files simulator.runtime"),
+    "simulator.libraries": _rooms(""),
     "simulator.judge": _rooms("doors model files allocators.indexes allocators.oracle simulator.runtime"),
     "backends.simulated": _rooms("model simulator.runtime"),
     "backends.simulated_allocator": _rooms("model backends.simulated simulator.runtime"),
@@ -102,7 +103,11 @@ LAZY_THIRD_PARTY: Final = {
     "pytest_plugin": _rooms("_pytest hypothesis"),
 }
 """Imported inside functions, or for type checkers only."""
-EAGER_THIRD_PARTY: Final = {"allocators.generation.strategies": _rooms("hypothesis"), "pytest_plugin": _rooms("pytest")}
+EAGER_THIRD_PARTY: Final = {
+    "allocators.generation.strategies": _rooms("hypothesis"),
+    "pytest_plugin": _rooms("pytest"),
+    "simulator.libraries": _rooms("numpy scipy"),
+}
 """Imported at module level: these rooms are nothing without them."""
 
 

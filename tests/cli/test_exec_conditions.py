@@ -47,6 +47,7 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "disk": ["1MiB"],
         "static-runtime": ["refuse"],
         "kernels": ["off"],
+        "libraries": ["off"],
         "no-kernel-checks": [],
         "no-host-checks": [],
         "kernel-seconds": ["5"],

@@ -19,6 +19,7 @@ from quiesce.simulator.runtime.flavours import parse_flavour
 from quiesce.simulator.runtime.kernel_compiler import kernel_compiler
 from quiesce.simulator.runtime.launch import MachineSettings
 from quiesce.simulator.runtime.ledger import Record, Seen
+from quiesce.simulator.runtime.library_server import library_server
 from quiesce.simulator.runtime.machine import Machine
 
 
@@ -153,10 +154,13 @@ def run_python() -> Run:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a run, with a compiler. Its path is longer than the address of a socket may be."""
+    """The folder of a run, with what computes kernels and functions of libraries.
+
+    Its path is longer than the address of a socket may be.
+    """
     made = tmp_path_factory.mktemp("run") / ("x" * 100)
     made.mkdir()
-    with kernel_compiler(made):
+    with kernel_compiler(made), library_server(made):
         yield made
 
 
@@ -174,5 +178,16 @@ def checked(start: Start, folder: Path) -> Iterator[Callable[..., Any]]:
     from tests.simulator.checked_kernels import Checked
 
     yield lambda **options: Checked(start, folder, options)
+    for log in (*folder.glob("*.accesses"), *folder.glob("*.variables")):
+        log.unlink()
+
+
+@pytest.fixture
+def libraries(start: Start, folder: Path) -> Iterator[Callable[..., Any]]:
+    """A function that starts a machine on which functions of libraries compute, and are judged."""
+    pytest.importorskip("scipy")
+    from tests.simulator.library_programs import Libraries
+
+    yield lambda **options: Libraries(start, folder, options)
     for log in (*folder.glob("*.accesses"), *folder.glob("*.variables")):
         log.unlink()

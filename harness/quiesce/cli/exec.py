@@ -16,7 +16,16 @@ from quiesce.cli.exec_options import ExecOptions, add_arguments, options_of
 from quiesce.model.errors import ConfigurationError
 from quiesce.model.results import Result
 from quiesce.model.wording import EXEC_VARIABLE
-from quiesce.simulator.runtime import INSTALL_KERNELS, build_all, describe_replacement, kernels_can_run, run_program
+from quiesce.simulator.runtime import (
+    INSTALL_KERNELS,
+    INSTALL_LIBRARIES,
+    build_all,
+    computed_functions,
+    describe_replacement,
+    kernels_can_run,
+    libraries_can_run,
+    run_program,
+)
 
 if TYPE_CHECKING:
     from quiesce.simulator.judge import KnownError
@@ -32,7 +41,7 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     options = options_of(arguments)
     kernels = _runs_kernels(options)
     known = known_errors_of(options)
-    settings = options.machine(kernels=kernels)
+    settings = options.machine(kernels=kernels, libraries=_runs_libraries(options, kernels=kernels))
     if options.report:
         from quiesce.reporting import clear_folder
 
@@ -58,6 +67,8 @@ def command(arguments: argparse.Namespace, console: Console) -> ExitCode:
     code = _exit_code(results, end, console)
     if judged.left_kernels_out and options.kernels is None and not kernels_can_run():
         console.complain(f"CUDA kernels did not compute; to let them compute, run {INSTALL_KERNELS}")
+    if judged.not_simulated and options.libraries is None and options.kernels != "off" and not libraries_can_run():
+        _tell_of_libraries(judged.not_simulated, console)
     return ExitCode.COULD_NOT_RUN if code is ExitCode.NOTHING_FOUND and not is_reported else code
 
 
@@ -67,6 +78,28 @@ def _runs_kernels(options: ExecOptions) -> bool:
     if options.kernels == "run" and not can_run:
         raise ConfigurationError(f"--kernels run needs packages that are not installed; run {INSTALL_KERNELS}")
     return can_run
+
+
+def _runs_libraries(options: ExecOptions, *, kernels: bool) -> bool:
+    """Say whether functions of libraries are to compute. Raises ConfigurationError like the other."""
+    can_run = kernels and options.libraries != "off" and libraries_can_run()
+    if options.libraries == "run" and not can_run:
+        raise ConfigurationError(
+            f"--libraries run needs packages that are not installed; run {INSTALL_LIBRARIES}"
+            if kernels
+            else "--libraries run needs kernels that compute; leave out --kernels off"
+        )
+    return can_run
+
+
+def _tell_of_libraries(functions: frozenset[str], console: Console) -> None:
+    """Say which functions would compute if what they need were installed."""
+    names = sorted(functions & computed_functions())
+    if names:
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        console.complain(
+            f"{names[0]}{more} did not compute; to let functions of libraries compute, run {INSTALL_LIBRARIES}"
+        )
 
 
 def known_errors_of(options: ExecOptions) -> tuple[KnownError, ...]:

@@ -56,6 +56,7 @@ class ExecOptions:
     disk: int | None
     static_runtime: str
     kernels: str | None
+    libraries: str | None
     kernel_checks: bool
     host_checks: bool
     explore_orders: int
@@ -77,8 +78,8 @@ class ExecOptions:
         """Return the environment that the program begins with: the caller's, and what switches pools off if asked."""
         return dict(os.environ) if self.pools else without_pools(os.environ)
 
-    def machine(self, *, kernels: bool) -> MachineSettings:
-        """Return what the simulated machine is told; ``kernels`` says whether kernels compute."""
+    def machine(self, *, kernels: bool, libraries: bool) -> MachineSettings:
+        """Return what the simulated machine is told: whether kernels compute, and functions of libraries."""
         named: dict[str, str | int] = {
             **({"follows": 1} if self.flavour is None else {}),
             **({} if self.capacity is None else {"capacity": self.capacity}),
@@ -96,7 +97,7 @@ class ExecOptions:
             **({"stop": 1} if self.kernel_faults == "stop" else {}),
         }
         redirects = self.static_runtime == "redirect"
-        return MachineSettings(self.simulated, self.schedule, self.seed, named, redirects, kernels)
+        return MachineSettings(self.simulated, self.schedule, self.seed, named, redirects, kernels, libraries)
 
     def conditions(self) -> Conditions:
         """Return how a report says that the program was run, for a process that never called the machine."""
@@ -227,6 +228,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
         help="what happens to a CUDA runtime that is linked into the program statically: redirect its functions to the "
         "simulated runtime, or refuse it a device (default: redirect)",
     )
+    _add_computing(parser)
     _add_kernels(parser)
     _add_ledger(parser)
 
@@ -264,13 +266,22 @@ def _add_errors(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_kernels(parser: argparse.ArgumentParser) -> None:
+def _add_computing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernels",
         choices=("run", "off"),
         help="whether CUDA kernels compute: run them on the CPU from their PTX, or only put them in order "
         "(default: run if quiesce[kernels] is installed)",
     )
+    parser.add_argument(
+        "--libraries",
+        choices=("run", "off"),
+        help="whether functions of NVIDIA's libraries compute (cuBLAS, cuFFT, cuRAND): run them with NumPy and SciPy, "
+        "or let them fail by name (default: run if quiesce[libraries] is installed and kernels compute)",
+    )
+
+
+def _add_kernels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel-checks",
         action=argparse.BooleanOptionalAction,

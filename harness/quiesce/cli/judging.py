@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from quiesce.cli.console import Console
@@ -30,7 +30,7 @@ from quiesce.simulator.judge import (
     outlived,
     results_of,
 )
-from quiesce.simulator.runtime import Ended, Loaded, process_of
+from quiesce.simulator.runtime import Ended, Loaded, RefusalKind, process_of, read_refusals
 
 if TYPE_CHECKING:
     from quiesce.simulator.judge import KnownError
@@ -112,6 +112,8 @@ class Judged:
     results: list[Result]
     left_kernels_out: bool
     """Whether a process launched CUDA kernels that did not compute."""
+    not_simulated: frozenset[str]
+    """The functions that processes called and that are not simulated."""
 
 
 def judge_processes(
@@ -146,7 +148,13 @@ def judge_processes(
     for result in results:
         if result.verdict is Verdict.INCONCLUSIVE and not result.must_conclude:
             console.complain(f"{clean_line(result.case)}: {clean_line(result.reason)}")
-    return Judged(results, left_out)
+    return Judged(results, left_out, _not_simulated(ended.ledgers))
+
+
+def _not_simulated(ledgers: Sequence[Path]) -> frozenset[str]:
+    """Return which functions of libraries processes called in vain."""
+    refusals = (refusal for path in ledgers for refusal in read_refusals(path))
+    return frozenset(refusal.function for refusal in refusals if refusal.kind is RefusalKind.NOT_SIMULATED)
 
 
 def _conditions(ended: Ended, options: ExecOptions, known: Sequence[KnownError], *, failed: bool) -> JudgeConditions:

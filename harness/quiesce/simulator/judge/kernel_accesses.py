@@ -39,7 +39,7 @@ from quiesce.model.wording import bytes_in_words, shown_path
 from quiesce.simulator.judge.drafts import Barrier, Draft
 from quiesce.simulator.judge.quoting import how_to_get_lines, quotations
 from quiesce.simulator.judge.wording import thing_in_words
-from quiesce.simulator.runtime import Flag, LoggedAccess, Place, ProgramSources, Record, Seen, Thing
+from quiesce.simulator.runtime import OPERAND, Flag, LoggedAccess, Place, ProgramSources, Record, Seen, Thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
     """
     rule = KERNEL_RULES[record.seen]
     logged = accesses[record.object] if record.object < len(accesses) else None
-    who = f"kernel '{logged.kernel}'" if logged else "a kernel"
+    who = _who(logged)
     verb = "writes" if record.flags & Flag.WRITES else "reads"
     if record.seen is Seen.KERNEL_READ_UNWRITTEN and record.flags & Flag.WRITES:
         verb = "reads and writes"  # an atomic operation
@@ -193,8 +193,7 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
     if record.seen is Seen.KERNEL_OUTSIDE_ARRAY:
         observed += _of_array(record, logged)
     if logged:
-        thread = f"thread {_index(logged.thread)} of block {_index(logged.block)}"
-        observed += f", in {thread}, at {_place(logged.place)}{_other(record, logged)}{_history(logged, accesses)}"
+        observed += f"{_thread(logged)}, at {_place(logged.place)}{_other(record, logged)}{_history(logged, accesses)}"
         request = f"{logged.kernel} at {_place(logged.place)}"
     finding = Draft(
         rule.name,
@@ -203,12 +202,24 @@ def wrong_access(record: Record, accesses: Sequence[LoggedAccess], variable: str
         operation_index=launch,
         request=request,
         kind=rule.kind,
-        evidence="" if logged is None or logged.place.source else how_to_get_lines(logged.symbol),
+        evidence="" if not logged or logged.place.source or logged.place.operand else how_to_get_lines(logged.symbol),
         seen=logged.count if logged else 1,
         tests=_tests(logged),
         barrier=rule.barrier,
     )
     return finding, launch
+
+
+def _who(logged: LoggedAccess | None) -> str:
+    if logged is None:
+        return "a kernel"
+    return logged.kernel if logged.place.operand else f"kernel '{logged.kernel}'"
+
+
+def _thread(logged: LoggedAccess) -> str:
+    if logged.place.operand:
+        return ""
+    return f", in thread {_index(logged.thread)} of block {_index(logged.block)}"
 
 
 def with_source(finding: Finding, record: Record, accesses: Sequence[LoggedAccess], sources: ProgramSources) -> Finding:
@@ -239,11 +250,10 @@ def _expected(record: Record, rule: KernelRule, logged: LoggedAccess | None) -> 
 
 def _without_place(record: Record, rule: KernelRule, logged: LoggedAccess | None, launch: int, what: str) -> Finding:
     """Return the finding about what no instruction alone did."""
-    where = f"kernel '{logged.kernel}'" if logged else "a kernel"
     return Finding(
         rule.name,
         rule.expected,
-        f"{where}: {what}",
+        f"{_who(logged)}: {what}",
         operation_index=launch,
         request=logged.kernel if logged else record.function,
         kind=rule.kind,
@@ -342,7 +352,14 @@ def _miss(record: Record, variable: str) -> str:
             place = f", {_into(record)} {_block(record, variable)}" if variable else ""
             return f"{place}, which may only be read"
         case _:
-            return _null(record) if record.flags & Flag.OF_NULL else ", which is no memory of a device"
+            return _strange(record, variable)
+
+
+def _strange(record: Record, variable: str) -> str:
+    """Return what lies at an address that only the host or only a device can use."""
+    if record.other and record.thing is Thing.DEVICE:  # the host's own access, by a function of a library
+        return f", {_into(record)} {_block(record, variable)}, which the host can't use; its pointer mode is the host's"
+    return _null(record) if record.flags & Flag.OF_NULL else ", which is no memory of a device"
 
 
 def _null(record: Record) -> str:
@@ -468,6 +485,8 @@ def call_in_kernel(logged: LoggedAccess, verb: str, what: str = "it") -> str:
 
 def _place(place: Place) -> str:
     """Return the line of the source, or that of the PTX with the instruction there."""
+    if place.operand:
+        return f"{OPERAND}{place.operand}"
     if not place.source:
         return f"'{place.instruction}' (line {place.ptx_line} of its PTX)"
     return _line(place.source) + (f", inlined at {_line(place.caller)}" if place.caller else "")

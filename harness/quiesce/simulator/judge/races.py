@@ -24,7 +24,7 @@ from quiesce.simulator.judge.masks import Mask, shared_bytes
 from quiesce.simulator.judge.origins import Origins
 from quiesce.simulator.judge.quoting import quoted_places
 from quiesce.simulator.judge.wording import stream_in_words, thing_in_words
-from quiesce.simulator.runtime import Flag, Piece, ProgramSources, Record, Seen, Thing, Touch, Touched
+from quiesce.simulator.runtime import OPERAND, Flag, Piece, ProgramSources, Record, Seen, Thing, Touch, Touched
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -427,9 +427,16 @@ def launches_unjudged(count: int) -> str:
     return f"{count:,} {launches} of kernels touched memory in too many pieces to be judged for races with other work"
 
 
+def named(use: Use) -> str:
+    """Return who uses bytes: a kernel, or a function of the runtime or of a library."""
+    if use.touched is None:
+        return use.record.function
+    return use.touched.kernel if use.place.startswith(OPERAND) else f"kernel '{use.touched.kernel}'"
+
+
 def _called(use: Use) -> tuple[str | int, ...]:
     record = use.record
-    name = f"kernel '{use.touched.kernel}'" if use.touched else record.function
+    name = named(use)
     if record.seen in (Seen.HOST_READ, Seen.HOST_WROTE):
         return (f"{name} (call {record.number})",)
     call = f"{name} (call {record.number}) on "
@@ -446,7 +453,7 @@ def doing(use: Use) -> str:
     verb = (
         "changes them atomically" if use.touch is Touch.ATOMIC else "writes them" if use.touch.writes else "reads them"
     )
-    return f"kernel '{use.touched.kernel}' {verb} at {_place(use)}"
+    return f"{named(use)} {verb} at {_place(use)}"
 
 
 def _place(use: Use) -> str:

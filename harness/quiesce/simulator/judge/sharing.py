@@ -23,7 +23,7 @@ from quiesce.model.rules import Kind
 from quiesce.model.wording import bytes_in_words
 from quiesce.simulator.judge.logs import Logs, open_logs
 from quiesce.simulator.judge.origins import EXPORTER, Origins
-from quiesce.simulator.judge.races import Race, RaceDetector, Use, doing
+from quiesce.simulator.judge.races import Race, RaceDetector, Use, doing, named
 from quiesce.simulator.judge.wording import stream_in_words
 from quiesce.simulator.runtime import Piece, Record, Seen, Thing, Touch, Touched, process_of, was_begun
 
@@ -275,7 +275,7 @@ def _local(record: Record) -> Record:
 
 def _called(use: Use) -> str:
     record = _local(use.record)
-    name = f"kernel '{use.touched.kernel}'" if use.touched else record.function
+    name = named(use)
     return f"{name} (call {record.number}) on {stream_in_words(record)}"
 
 

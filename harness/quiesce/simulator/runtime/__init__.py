@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from quiesce.simulator.runtime.flavours import parse_flavour as parse_flavour
     from quiesce.simulator.runtime.kernel_compiler import INSTALL_KERNELS as INSTALL_KERNELS
     from quiesce.simulator.runtime.kernel_compiler import kernels_can_run as kernels_can_run
+    from quiesce.simulator.runtime.kernel_logs import OPERAND as OPERAND
     from quiesce.simulator.runtime.kernel_logs import LoggedAccess as LoggedAccess
     from quiesce.simulator.runtime.kernel_logs import Piece as Piece
     from quiesce.simulator.runtime.kernel_logs import Place as Place
@@ -69,6 +70,9 @@ if TYPE_CHECKING:
     from quiesce.simulator.runtime.ledger import Thing as Thing
     from quiesce.simulator.runtime.ledger import open_ledger as open_ledger
     from quiesce.simulator.runtime.ledger import was_begun as was_begun
+    from quiesce.simulator.runtime.library_server import INSTALL_LIBRARIES as INSTALL_LIBRARIES
+    from quiesce.simulator.runtime.library_server import computed_functions as computed_functions
+    from quiesce.simulator.runtime.library_server import libraries_can_run as libraries_can_run
     from quiesce.simulator.runtime.loads import Load as Load
     from quiesce.simulator.runtime.loads import Loaded as Loaded
     from quiesce.simulator.runtime.loads import read_loads as read_loads
@@ -108,8 +112,9 @@ else:  # type checkers refuse a name that is not above
             "failed_calls": "FailureLog LoggedFailure Refusal RefusalKind error_name read_failures read_refusals",
             "flavours": "COMPILER_PACKAGES KNOWN Simulated parse_flavour",
             "kernel_compiler": "INSTALL_KERNELS kernels_can_run",
+            "library_server": "INSTALL_LIBRARIES computed_functions libraries_can_run",
             "kernel_logs": (
-                "LoggedAccess Piece Place Touch Touched TouchedLog Uncomputed read_accesses "
+                "OPERAND LoggedAccess Piece Place Touch Touched TouchedLog Uncomputed read_accesses "
                 "read_uncomputed touched_beside"
             ),
             "launch": (

@@ -20,6 +20,8 @@ from quiesce.simulator.runtime.record_log import RecordLog, log_in_file, log_in_
 from quiesce.simulator.runtime.run_folder import refusing_damage, whole_lines
 
 FIELDS: Final = 21
+OPERAND: Final = "its operand "
+"""How the place of an access begins that a function of a library makes (``native/kernels/wrong_access.c``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class Place:
     caller: str
     ptx_line: int
     instruction: str
+
+    @property
+    def operand(self) -> str:
+        """The operand that a function of a library uses, which has no code; empty for what a kernel does."""
+        return "" if self.source or self.ptx_line else self.instruction
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from quiesce.simulator.runtime.clients import installed_for, read_command
 from quiesce.simulator.runtime.flavours import COMPILERS, Simulated
 from quiesce.simulator.runtime.kernel_compiler import kernel_compiler
 from quiesce.simulator.runtime.ledger import was_begun
+from quiesce.simulator.runtime.library_server import library_server
 from quiesce.simulator.runtime.loading import loader_variables
 from quiesce.simulator.runtime.loads import Load, read_loads
 from quiesce.simulator.runtime.lookalikes import write_lookalikes
@@ -49,6 +50,8 @@ class MachineSettings:
     """Whether CUDA runtimes that are linked into programs statically are redirected to the simulated one."""
     kernels: bool = False
     """Whether CUDA kernels compute, from their PTX."""
+    libraries: bool = False
+    """Whether functions of vendors' libraries compute, with NumPy and SciPy."""
 
     def text(self, folder: Path | None = None) -> str:
         """Return the settings as the library reads them."""
@@ -163,6 +166,7 @@ def prepare(
     *,
     redirects: bool = True,
     kernels: bool = False,
+    libraries: bool = False,
     follows: bool = False,
     options: Sequence[str] = (),
 ) -> Iterator[Prepared]:
@@ -182,13 +186,13 @@ def prepare(
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
         private_folder(folder)
-        libraries = folder / "lib"
+        written = folder / "lib"
         compilers = COMPILERS if kernels and simulated.flavour is Flavour.CUDA else ()
         how = {"redirects": redirects, "kernels": bool(compilers), "follows": follows}
         with _written():
             owner = FolderOwner(folder, words, options)
-            libraries.mkdir()
-            write_lookalikes(libraries, runtime, simulated, command, compilers)
+            written.mkdir()
+            write_lookalikes(written, runtime, simulated, command, compilers, computes=libraries)
             variables = loader_variables(folder, runtime, audit, simulated, environment, **how)
             if compilers:
                 variables |= xla_variables(installed_for(command), command.environment)
@@ -216,12 +220,13 @@ def run_program(
     """
     check_settings(settings)
     follows = bool(settings.options.get("follows"))
-    how = {"redirects": settings.redirects, "kernels": settings.kernels, "follows": follows}
-    with prepare(words, settings.simulated, environment, options=options, **how) as prepared:
+    how = {"redirects": settings.redirects, "kernels": settings.kernels, "libraries": settings.libraries}
+    with prepare(words, settings.simulated, environment, options=options, follows=follows, **how) as prepared:
         relay, descendants = SignalRelay(), Descendants()
         compiler = kernel_compiler(prepared.folder, descendants.spare) if settings.kernels else nullcontext()
+        computing = library_server(prepared.folder, descendants.spare) if settings.libraries else nullcontext()
         guard = guarded(prepared.folder, descendants.spare)
-        with relay.listening(), guard, compiler, descendants.inherited():
+        with relay.listening(), guard, compiler, computing, descendants.inherited():
             status = _run(words, prepared.program, prepared.environment(settings), meanwhile, relay, descendants)
             refuse_other_kinds(prepared.folder)
             note_status(prepared.folder, status)

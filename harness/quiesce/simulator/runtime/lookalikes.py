@@ -36,11 +36,18 @@ _State = tuple[int, int] | None
 
 
 def write_lookalikes(
-    folder: Path, runtime: Path, simulated: Simulated, command: Command, compilers: tuple[str, ...] = ()
+    folder: Path,
+    runtime: Path,
+    simulated: Simulated,
+    command: Command,
+    compilers: tuple[str, ...] = (),
+    *,
+    computes: bool = False,
 ) -> None:
     """Fill ``folder`` with what ``command`` needs, beside ``runtime`` under the names of what is simulated.
 
-    ``compilers`` are libraries of compilers that the runtime has as well.
+    ``compilers`` are libraries of compilers that the runtime has as well, and ``computes`` says whether functions of
+    other libraries compute.
 
     Raises :class:`UnreadableObject` for a program or module that is no readable ELF file.
     """
@@ -50,14 +57,14 @@ def write_lookalikes(
         from quiesce.simulator.runtime.stubs import Process, Simulator, write_stubs  # only where nothing is kept
 
         names = (*simulated.libraries, *compilers)
-        simulator = Simulator(runtime, names, simulated.offered, simulated.releases)
+        simulator = Simulator(runtime, names, simulated.offered, simulated.releases, computes)
         clients = _clients(programs, command.program, simulator, library_path)
         if clients:
             write_stubs([Process((each,), each) for each in clients], folder, simulator, library_path)
             return
         interpreters, programs = likely_interpreters(command), ()
     planned = Command(command.program, programs, interpreters, command.environment)
-    kept = _Kept(planned, runtime, simulated, library_path, compilers)
+    kept = _Kept(planned, runtime, simulated, library_path, compilers, computes)
     libraries = kept.read()
     if libraries is None:
         libraries = kept.make(folder)
@@ -94,12 +101,13 @@ class _Kept:
         simulated: Simulated,
         library_path: list[str],
         compilers: tuple[str, ...],
+        computes: bool,
     ) -> None:
-        self._command, self._compilers = command, compilers
+        self._command, self._compilers, self._computes = command, compilers, computes
         self._packages = {each: package_folders(each, command.environment) for each in command.interpreters}
         self._runtime, self._simulated, self._library_path = runtime, simulated, library_path
         own = [(path.name, _state(path)) for path in sources_of_libraries()]
-        asked = repr((command.programs, self._packages, runtime, simulated, library_path, compilers, own))
+        asked = repr((command.programs, self._packages, runtime, simulated, library_path, compilers, computes, own))
         self._name = f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
 
     def read(self) -> dict[str, bytes] | None:
@@ -116,7 +124,7 @@ class _Kept:
         installed = {path.name for modules in modules_of.values() for path in modules.looked_at}
         offered = tuple(name for name in self._simulated.offered if name not in installed)
         names = (*self._simulated.libraries, *self._compilers)
-        simulator = Simulator(self._runtime, names, offered, self._simulated.releases)
+        simulator = Simulator(self._runtime, names, offered, self._simulated.releases, self._computes)
         processes = [Process((each,), each) for each in _clients(command.programs, command.program, simulator, paths)]
         looked_at = frozenset(command.programs)
         for interpreter, modules in modules_of.items():

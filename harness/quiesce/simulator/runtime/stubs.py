@@ -33,6 +33,7 @@ from quiesce.simulator.runtime.elf_reading import (
 from quiesce.simulator.runtime.elf_writing import Forward, StubFunction, StubLibrary, StubObject, write_library
 from quiesce.simulator.runtime.flavours import is_simulated
 from quiesce.simulator.runtime.vendor_libraries import (
+    COMPUTED_PREFIX,
     SIMULATED_PREFIX,
     answer,
     asks_for_a_compiler,
@@ -64,6 +65,8 @@ class Simulator:
     """Libraries that programs may open by name while they run: where there is none of such a name, one is written."""
     releases: Mapping[str, int] = field(default_factory=dict)
     """By the names above, the release whose functions a driver or runtime has; all functions where none is named."""
+    computes: bool = False
+    """Whether functions of other libraries compute."""
 
     def answers(self, name: str) -> bool:
         """Say whether it stands for a library of this name, a bundled copy's included, wherever its client has it."""
@@ -284,7 +287,8 @@ class _Plan:
         self.closure = closure
         self._simulator = simulator
         self._simulated = read_defined_names(simulator.library)
-        self._of_libraries = tuple(name for name in self._simulated if name.startswith(SIMULATED_PREFIX))
+        prefixes = (SIMULATED_PREFIX, COMPUTED_PREFIX) if simulator.computes else (SIMULATED_PREFIX,)
+        self._of_libraries = tuple(name for name in self._simulated if name.startswith(prefixes))
         self._symbols: dict[str, dict[str, Symbol]] = {soname: {} for soname in simulator.answers_to}
         self._versions: dict[str, dict[str, None]] = {}
         self._undefined: dict[Path, tuple[Symbol, ...]] = {}

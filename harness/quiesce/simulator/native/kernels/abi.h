@@ -147,6 +147,7 @@ enum kernel_end {
     ENDED_BY_FREE = -103,
     ENDED_BY_ACCESS = -110,
     ENDED_MISALIGNED = -111,
+    ENDED_BY_HOST = -112,
 };
 
 typedef int run_block(struct kernel_context *context);

@@ -126,6 +126,7 @@ static const char *reason_of(int how) {
             return "can't go on: it waits for memory that another stream would have to change, and each launch runs to "
                    "its end before other work";
         case ENDED_CROWDED: return "did not end: more than 1,024 of its blocks wait for blocks that begin later";
+        case ENDED_BY_HOST: return "did not compute: the process that computes functions of libraries has failed";
         case ENDED_BY_TRAP: return "ended with a trap";
         default: return "ended with an error";
     }

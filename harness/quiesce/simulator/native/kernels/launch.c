@@ -80,6 +80,17 @@ static enum status require_dimensions(struct dim3 grid, struct dim3 block) {
     return is_value ? INVALID_VALUE : INVALID_CONFIGURATION;
 }
 
+enum status launch_work(struct stream *stream, struct work *work) {
+    work->launch.number = ledger->ring_count;
+    if (!stream->capture) transfer_observe(stream, work, false);
+    guard_launching(stream, work->launch.number);
+    enum status status = stream_enqueue(stream, work);
+    guard_launching(NULL, 0);
+    if (!status) guard_set(stream, work);
+    kernel_call_drop(work->launch.call);
+    return status;
+}
+
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {
     enum status status = require_dimensions(grid, block);
     if (status) return status;
@@ -99,14 +110,7 @@ enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, c
     if (status && !work.launch.fault) return status;
     status = status ? OK : prepare(stream, grid, block, callee, &work.launch.call);
     if (status) return status;
-    work.launch.number = ledger->ring_count;
-    if (!stream->capture) transfer_observe(stream, &work, false);
-    guard_launching(stream, work.launch.number);
-    status = stream_enqueue(stream, &work);
-    guard_launching(NULL, 0);
-    if (!status) guard_set(stream, &work);
-    kernel_call_drop(work.launch.call);
-    return status;
+    return launch_work(stream, &work);
 }
 
 enum status launch_by_runtime(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {

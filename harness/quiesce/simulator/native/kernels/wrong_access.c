@@ -110,6 +110,8 @@ const char *place_in_words(const struct code_places *code, uint32_t site, char t
     const char *name = file_name(code, known.file);
     if (name && known.source_line)
         snprintf(to, PLACE_WORDS_BYTES, "%s:%u", name, known.source_line);
+    else if (!known.line)  // of a library's function, which has operands
+        snprintf(to, PLACE_WORDS_BYTES, "its operand %.800s", code->site_texts[site]);
     else
         snprintf(to, PLACE_WORDS_BYTES, "'%.800s' (line %u of its PTX)", code->site_texts ? code->site_texts[site] : "",
                  known.line);

@@ -6,6 +6,7 @@
 // rocBLAS allocates memory in "computational functions" (rocBLAS, "Device memory allocation"), which are not simulated.
 
 #include "libraries/calls.h"
+#include "libraries/computed.h"
 
 enum { POINTER_MODE, MATH_MODE, ATOMICS_MODE, SM_TARGET, EMULATION, LAYOUT };
 
@@ -14,7 +15,7 @@ enum { MODE_MAX = 1, MATH_MAX = (1 << 16) - 1, SM_MAX = 1 << 16, EMULATION_MAX =
 // -- CUDA ------------------------------------------------------------------------------------------------------------
 
 static const struct library CUBLAS = {
-    THING_BLAS_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 3, .failed = 14,
+    THING_BLAS_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 3, .failed = 14, .unsupported = 15,
     .workspace_bytes = 4 << 20, .waits = true};
 static const struct library CUBLAS_LT = {THING_BLAS_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 3, .failed = 14};
 static const struct releases CUBLAS_RELEASES = {10000, 100, {{11, 11, 3}}, {{12, 9, 1}}, {{13, 0, 0}}};
@@ -41,6 +42,78 @@ CREATE(CUBLAS_LT, cublasLtCreate)
 DESTROY(CUBLAS_LT, cublasLtDestroy)
 VERSION_SIZE(cublasLtGetVersion, CUBLAS_RELEASES)
 PROPERTY(CUBLAS_LT, cublasLtGetProperty, CUBLAS_RELEASES)
+
+// What computes, with sizes of 32 and of 64 bits.
+#define BLAS(name) COMPUTES(CUBLAS, cublas##name) COMPUTES(CUBLAS, cublas##name##_64)
+#define BLAS_REAL(name) BLAS(S##name) BLAS(D##name)
+#define BLAS_COMPLEX(name) BLAS(C##name) BLAS(Z##name)
+#define BLAS_FOUR(name) BLAS_REAL(name) BLAS_COMPLEX(name)
+
+BLAS_FOUR(gemm_v2)
+BLAS_FOUR(gemmStridedBatched)
+BLAS_FOUR(gemmBatched)
+BLAS_COMPLEX(gemm3m)
+BLAS(Cgemm3mStridedBatched)
+BLAS(Cgemm3mBatched)
+BLAS(Hgemm)
+BLAS(HgemmStridedBatched)
+BLAS(HgemmBatched)
+BLAS(GemmEx)
+BLAS(GemmStridedBatchedEx)
+BLAS(GemmBatchedEx)
+BLAS(SgemmEx)
+BLAS(CgemmEx)
+BLAS(Cgemm3mEx)
+
+BLAS_FOUR(scal_v2)
+BLAS(Csscal_v2)
+BLAS(Zdscal_v2)
+BLAS_FOUR(axpy_v2)
+BLAS_FOUR(copy_v2)
+BLAS_FOUR(swap_v2)
+BLAS_FOUR(rot_v2)
+BLAS(Csrot_v2)
+BLAS(Zdrot_v2)
+BLAS_REAL(dot_v2)
+BLAS_COMPLEX(dotu_v2)
+BLAS_COMPLEX(dotc_v2)
+BLAS_FOUR(gemv_v2)
+BLAS_FOUR(gemvStridedBatched)
+BLAS_FOUR(gemvBatched)
+BLAS_REAL(ger_v2)
+BLAS_COMPLEX(geru_v2)
+BLAS_COMPLEX(gerc_v2)
+BLAS_REAL(sbmv_v2)
+BLAS_FOUR(trsm_v2)
+BLAS_FOUR(trsmBatched)
+BLAS_FOUR(trmm_v2)
+BLAS_FOUR(syrk_v2)
+BLAS_FOUR(syr2k_v2)
+BLAS_FOUR(syrkx)
+BLAS_FOUR(symm_v2)
+BLAS_COMPLEX(herk_v2)
+BLAS_COMPLEX(her2k_v2)
+BLAS_COMPLEX(herkx)
+BLAS_COMPLEX(hemm_v2)
+BLAS_FOUR(geam)
+BLAS_FOUR(dgmm)
+
+// What has no function with sizes of 64 bits, or another result there.
+#define NARROW(name) COMPUTES(CUBLAS, cublas##name)
+#define NARROW_FOUR(name) NARROW(S##name) NARROW(D##name) NARROW(C##name) NARROW(Z##name)
+#define NARROW_REALS(name) NARROW(S##name) NARROW(D##name) NARROW(Sc##name) NARROW(Dz##name)
+#define NARROW_INDICES(name) NARROW(Is##name) NARROW(Id##name) NARROW(Ic##name) NARROW(Iz##name)
+
+NARROW_REALS(nrm2_v2)
+NARROW_REALS(asum_v2)
+NARROW_INDICES(amax_v2)
+NARROW_INDICES(amin_v2)
+NARROW_FOUR(tpttr)
+NARROW_FOUR(trttp)
+NARROW_FOUR(getrfBatched)
+NARROW_FOUR(getriBatched)
+NARROW_FOUR(getrsBatched)
+NARROW_FOUR(matinvBatched)
 
 // -- ROCm ------------------------------------------------------------------------------------------------------------
 

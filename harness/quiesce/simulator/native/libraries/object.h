@@ -13,7 +13,7 @@
 #include "machine/export.h"
 #include "machine/status.h"
 
-enum { SETTINGS_MAX = 8 };  // of an object
+enum { SETTINGS_MAX = 24 };  // of an object
 
 struct library {
     enum thing thing;
@@ -21,6 +21,7 @@ struct library {
     int wrong;      // for another argument
     int no_memory;
     int failed;     // for everything else
+    int unsupported;  // for what is not simulated, as vendor_libraries.py has it
     uint64_t workspace_bytes;             // that come with an object
     bool waits;                           // whether the end of an object waits for its device
     int64_t first_values[SETTINGS_MAX];  // of the settings

@@ -15,6 +15,7 @@
 #include "kernels/checks.h"
 #include "kernels/device_heap.h"
 #include "kernels/grid.h"
+#include "kernels/hosted.h"
 #include "kernels/needs.h"
 #include "kernels/initial.h"
 #include "kernels/kernel.h"
@@ -165,6 +166,7 @@ static void stop(void) {
     kernels_close();
     initials_close();
     requests_close();
+    hosted_close();
     device_heaps_close();
     grids_close();
     modules_close();

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/hosted.h"
 #include "kernels/memory_rows.h"
 #include "kernels/memory_words.h"
 #include "kernels/room.h"
@@ -130,6 +131,7 @@ static void find_own(void) {
     memory_tables(add_own);
     work_store_ranges(add_own);
     rooms_range(add_own);
+    hosted_range(add_own);
     memory_words_range(add_own);
     memory_rows_range(add_own);
     qsort(own, own_count, sizeof *own, compare_ranges);

@@ -1,0 +1,91 @@
+"""The functions that compute: two tables have the same, and each takes what its vendor's header says.
+
+``nvidia-cublas-cu12``, ``nvidia-cufft-cu12`` and ``nvidia-curand-cu12`` carry the headers.
+"""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+pytest.importorskip("scipy")
+
+from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.libraries import server
+from quiesce.simulator.libraries.table import TABLE
+from quiesce.simulator.runtime.library_server import computed_functions
+from quiesce.simulator.runtime.vendor_libraries import functions_of
+
+assert server  # it loads every row
+HEADERS: Final = ("cublas_api.h", "cublasLt.h", "cufft.h", "cufftXt.h", "curand.h")
+LIBRARIES: Final = ("libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcurand.so.10")
+COMMENTS: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+PROTOTYPE: Final = re.compile(
+    r"\b(?:cublas|cufft|curand)(?:Status_t|Status|Result)\s+(?:CUBLASWINAPI\s+|CURANDAPI\s+|CUFFTAPI\s+)?(cu\w+)\s*"
+    r"\(([^;{}]*?)\)\s*;"
+)
+POINTER: Final = re.compile(
+    r"\*|\[\]|\b(?:cublas(?:Lt)?Handle_t|curandGenerator_t|cudaStream_t)\b|cublasLt\w+(?:Desc|Layout|Preference)_t"
+)
+
+
+def test_both_tables_have_the_same_functions() -> None:
+    try:
+        exported = computed_functions()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    assert exported == TABLE.keys()
+    assert len(exported) > 250
+
+
+def test_every_function_is_one_of_its_library() -> None:
+    known = frozenset[str]().union(*map(functions_of, LIBRARIES))
+    assert sorted(TABLE.keys() - known) == []
+
+
+def headers() -> Iterator[Path]:
+    """Yield the headers of the packages that are installed."""
+    for folder in (Path(sysconfig.get_paths()["purelib"]) / "nvidia").glob("*/include"):
+        yield from (folder / name for name in HEADERS if (folder / name).is_file())
+
+
+def letter_of(parameter: str) -> str:
+    """Return the letter of a parameter's type in a signature; ``n`` for any number of 32 bits."""
+    text = re.sub(r"\bconst\b", "", parameter)
+    if text.count("*") == 2 or ("*" in text and "[]" in text):
+        return "a"
+    if POINTER.search(text):
+        return "p"
+    kinds = (("long long", "l"), ("int64_t", "64"), ("size_t", "z"), ("float", "f"), ("double", "d"))
+    return next((letter for word, letter in kinds if word in text), "n")
+
+
+def prototypes() -> Mapping[str, tuple[str, ...]]:
+    """Return the parameters of the functions that headers declare."""
+    made = {}
+    for path in headers():
+        text = COMMENTS.sub("", path.read_text(encoding="utf-8", errors="replace"))
+        for name, parameters in PROTOTYPE.findall(text):
+            made[name] = tuple(letter_of(each) for each in parameters.split(","))
+    if not made:
+        pytest.skip("needs headers: nvidia-cublas-cu12, nvidia-cufft-cu12, nvidia-curand-cu12")
+    return made
+
+
+def wanted(name: str) -> tuple[str, ...]:
+    """Return the parameters of a function as its row has them, without what no header tells apart."""
+    wide = {"n": "64", "l": "l"} if name.endswith("_64") else {"n": "n"}
+    return tuple({"e": "n", **wide}.get(letter, letter) for letter, _ in TABLE[name].parameters)
+
+
+def test_signatures_are_those_of_the_headers() -> None:
+    declared = prototypes()
+    both = sorted(TABLE.keys() & declared.keys())
+    assert len(both) > 100, "hardly any function was found"
+    wrong = {name: (wanted(name), declared[name]) for name in both if wanted(name) != declared[name]}
+    assert wrong == {}
