@@ -184,10 +184,10 @@ def checked(start: Start, folder: Path) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def libraries(start: Start, folder: Path) -> Iterator[Callable[..., Any]]:
-    """A function that starts a machine on which functions of libraries compute, and are judged."""
+    """A function that starts a machine (of a class) on which functions of libraries compute, and are judged."""
     pytest.importorskip("scipy")
     from tests.simulator.library_programs import Libraries
 
-    yield lambda **options: Libraries(start, folder, options)
+    yield lambda kind=Libraries, **options: kind(start, folder, options)
     for log in (*folder.glob("*.accesses"), *folder.glob("*.variables")):
         log.unlink()

@@ -29,6 +29,10 @@ PROTOTYPE: Final = re.compile(
     r"\b(?:cublas|cufft|curand)(?:Status_t|Status|Result)\s+(?:CUBLASWINAPI\s+|CURANDAPI\s+|CUFFTAPI\s+)?(cu\w+)\s*"
     r"\(([^;{}]*?)\)\s*;"
 )
+DESCRIPTORS: Final = re.compile(
+    r"cublasLt(?:Matmul|Matrix)\w*(?:Create|Destroy|Init_internal|Attribute|GetHeuristic|GetIds|Init|Check)"
+)
+"""These compute nothing, and have no row."""
 POINTER: Final = re.compile(
     r"\*|\[\]|\b(?:cublas(?:Lt)?Handle_t|curandGenerator_t|cudaStream_t)\b|cublasLt\w+(?:Desc|Layout|Preference)_t"
 )
@@ -39,7 +43,8 @@ def test_both_tables_have_the_same_functions() -> None:
         exported = computed_functions()
     except BackendUnavailable as error:
         pytest.skip(str(error))
-    assert exported == TABLE.keys()
+    assert TABLE.keys() - exported == set()
+    assert [name for name in exported - TABLE.keys() if not DESCRIPTORS.fullmatch(name)] == []
     assert len(exported) > 250
 
 

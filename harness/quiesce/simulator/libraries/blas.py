@@ -6,7 +6,7 @@ documentation names (cuBLAS, "Matrix-matrix operations"). Where beta is zero "C 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -209,20 +209,15 @@ def _strided(call: Call[Any], types: _Types) -> Work:
     return _product(call, types)(run)
 
 
-def pointers(call: Call[Any], operand: str, address: int, count: int) -> Iterator[int]:
-    """Return the addresses of the matrices of a batch, which lie in the device's memory."""
-    return map(int, call.read(f"array of pointers {operand}", address, np.uint64, count)[0])
-
-
 def _batched(call: Call[Any], types: _Types) -> Work:
     of = call.arguments
     require(of.batch >= 0)
 
     def run(product: Product, alpha: Any, beta: Any) -> None:
         needs = alpha != 0 and product.inner
-        addresses_c = list(pointers(call, "C", of.C, of.batch))
-        addresses_a = pointers(call, "A", of.A, of.batch) if needs else iter(addresses_c)
-        addresses_b = pointers(call, "B", of.B, of.batch) if needs else iter(addresses_c)
+        addresses_c = call.read_pointers("C", of.C, of.batch)
+        addresses_a = call.read_pointers("A", of.A, of.batch) if needs else addresses_c
+        addresses_b = call.read_pointers("B", of.B, of.batch) if needs else addresses_c
         for a, b, c in zip(addresses_a, addresses_b, addresses_c, strict=True):
             product.compute(call, alpha, beta, product.a.at(a), product.b.at(b), product.c.at(c))
 

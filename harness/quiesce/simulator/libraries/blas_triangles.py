@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import scipy.linalg
 
-from quiesce.simulator.libraries.blas import Scalar, operated, pointers, require, scalar, typed
+from quiesce.simulator.libraries.blas import Scalar, operated, require, scalar, typed
 from quiesce.simulator.libraries.conversation import Array
 from quiesce.simulator.libraries.elements import BY_LETTER, REAL_OF, Element, Matrix, Vector
 from quiesce.simulator.libraries.table import Arguments, Call, Work, computes
@@ -69,7 +69,7 @@ def trsm_batched(call: Call[Element]) -> Work:
 
     def run() -> None:
         times = alpha()
-        places = zip(list(pointers(call, "A", of.A, of.batch)), list(pointers(call, "B", of.B, of.batch)), strict=True)
+        places = zip(call.read_pointers("A", of.A, of.batch), call.read_pointers("B", of.B, of.batch), strict=True)
         for at_a, at_b in places:
             _solve_one(call, a.at(at_a), b.at(at_b), times)
 
@@ -345,7 +345,7 @@ def getrf_batched(call: Call[Element]) -> Work:
     require(of.n >= 0, of.batch >= 0, of.lda >= max(1, of.n))
 
     def run() -> None:
-        for number, address in enumerate(list(pointers(call, "A", of.A, of.batch))):
+        for number, address in enumerate(call.read_pointers("A", of.A, of.batch)):
             a = Matrix("A", address, of.n, of.n, of.lda, element)
             made, exchanged, zero = _factors(a.read(call), pivots=bool(of.pivots))
             a.write(call, made)
@@ -370,8 +370,8 @@ def getri_batched(call: Call[Element]) -> Work:
     require(of.n >= 0, of.batch >= 0, of.lda >= max(1, of.n), of.ldc >= max(1, of.n))
 
     def run() -> None:
-        to = list(pointers(call, "C", of.C, of.batch))
-        for number, address in enumerate(list(pointers(call, "A", of.A, of.batch))):
+        to = call.read_pointers("C", of.C, of.batch)
+        for number, address in enumerate(call.read_pointers("A", of.A, of.batch)):
             factors = Matrix("A", address, of.n, of.n, of.lda, element).read(call)
             (getri,) = scipy.linalg.lapack.get_lapack_funcs(("getri",), (factors,))
             inverse, zero = getri(factors, _pivots_of(call, number))
@@ -388,8 +388,8 @@ def matinv_batched(call: Call[Element]) -> Work:
     require(0 <= of.n <= 32, of.batch >= 0, of.lda >= max(1, of.n), of.ldc >= max(1, of.n))
 
     def run() -> None:
-        to = list(pointers(call, "C", of.C, of.batch))
-        for number, address in enumerate(list(pointers(call, "A", of.A, of.batch))):
+        to = call.read_pointers("C", of.C, of.batch)
+        for number, address in enumerate(call.read_pointers("A", of.A, of.batch)):
             factors, exchanged, zero = _factors(
                 Matrix("A", address, of.n, of.n, of.lda, element).read(call), pivots=True
             )
@@ -410,8 +410,8 @@ def getrs_batched(call: Call[Element]) -> Work:
     require(of.lda >= max(1, of.n), of.ldb >= max(1, of.n))
 
     def run() -> None:
-        right = list(pointers(call, "B", of.B, of.batch))
-        for number, address in enumerate(list(pointers(call, "A", of.A, of.batch))):
+        right = call.read_pointers("B", of.B, of.batch)
+        for number, address in enumerate(call.read_pointers("A", of.A, of.batch)):
             factors = Matrix("A", address, of.n, of.n, of.lda, element).read(call)
             b = Matrix("B", right[number], of.n, of.nrhs, of.ldb, element)
             (getrs,) = scipy.linalg.lapack.get_lapack_funcs(("getrs",), (factors,))

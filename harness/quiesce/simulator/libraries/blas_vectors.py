@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from quiesce.simulator.libraries.blas import POINTER_MODE, Scalar, operated, pointers, require, scalar, typed
+from quiesce.simulator.libraries.blas import POINTER_MODE, Scalar, operated, require, scalar, typed
 from quiesce.simulator.libraries.conversation import Array
 from quiesce.simulator.libraries.elements import BY_LETTER, INT32, REAL_OF, Element, Matrix, Vector
 from quiesce.simulator.libraries.table import Call, Work, computes
@@ -239,7 +239,7 @@ def gemv_batched(call: Call[Element]) -> Work:
     scalars = scalar(call, "alpha", of.alpha, element), scalar(call, "beta", of.beta, element)
 
     def run() -> None:
-        places = [list(pointers(call, name, at, of.batch)) for name, at in (("A", of.A), ("x", of.x), ("y", of.y))]
+        places = [call.read_pointers(name, at, of.batch) for name, at in (("A", of.A), ("x", of.x), ("y", of.y))]
         for at_a, at_x, at_y in zip(*places, strict=True):
             moved = a.at(at_a)
             vectors = Vector("x", at_x, x.count, x.step, element), Vector("y", at_y, y.count, y.step, element)

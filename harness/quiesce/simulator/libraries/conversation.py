@@ -32,7 +32,7 @@ WORDS_AT: Final = HEAD.size
 FLOATS_AT: Final = WORDS_AT + 8 * WORDS
 TAIL_AT: Final = FLOATS_AT + 8 * FLOATS
 KEPT_AT: Final = TAIL_AT + TAIL.size
-_SAID: Final = struct.Struct("<II")
+_SAID: Final = struct.Struct("<I?3x")
 _ASKED: Final = struct.Struct("<IIIIQQQqQ")
 _PACKET_BYTES: Final = _SAID.size + KEPT_AT + KEPT_BYTES
 _WIDEST: Final = 16
@@ -136,6 +136,8 @@ class Client:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self.was_wrong = False
+        """Whether some of the range that was read or written last was not there. It reads as zero."""
         _, numbers, _, _ = socket.recv_fds(connection, 1, 1)
         if not numbers:
             raise Ended
@@ -226,4 +228,5 @@ class Client:
             raise Ended from None
         if len(packet) < _SAID.size:
             raise Ended
-        return _SAID.unpack_from(packet)[0], packet[_SAID.size :]
+        said, self.was_wrong = _SAID.unpack_from(packet)
+        return said, packet[_SAID.size :]

@@ -8,6 +8,7 @@ which whoever started it holds open.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -19,9 +20,9 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from quiesce.simulator.libraries import blas, blas_triangles, blas_vectors  # noqa: F401 - their rows
+from quiesce.simulator.libraries import blas, blas_triangles, blas_vectors, lt  # noqa: F401 - their rows
 from quiesce.simulator.libraries.conversation import Client, Done, Ended, Heard, Said
-from quiesce.simulator.libraries.table import TABLE, Call, NotDescribed, Refused, Row
+from quiesce.simulator.libraries.table import TABLE, Abandoned, Call, NotDescribed, Refused, Row
 
 CALL_SECONDS_VARIABLE: Final = "QUIESCE_LIBRARY_SECONDS"
 _CALL_SECONDS: Final = 300
@@ -71,7 +72,7 @@ class Service:
         try:
             work = row.operation(Call(self._client, heard, row, self._state))
             assert work is not None
-            with np.errstate(all="ignore"):
+            with contextlib.suppress(Abandoned), np.errstate(all="ignore"):
                 work()
         except Ended:
             raise

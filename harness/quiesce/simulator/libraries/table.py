@@ -37,7 +37,7 @@ _WORD: Final[Mapping[str, str]] = {"p": "Q", "a": "Q", "e": "i4x", "n": "i4x", "
 _FLOAT: Final[Mapping[str, str]] = {"f": "f4x", "d": "d"}
 _WIDE: Final = "_64"
 _IN_REGISTERS: Final = 6
-HANDLES: Final = ("handle", "plan", "generator")
+HANDLES: Final = ("handle", "plan", "generator", "stream")
 """Parameters that are no operands: what a call belongs to."""
 
 
@@ -51,6 +51,10 @@ class Refused(Exception):
 
 class NotDescribed(Exception):
     """A call of a known function that nothing here computes; the text says which."""
+
+
+class Abandoned(Exception):
+    """Work that can't go on after an access that was wrong, which was observed."""
 
 
 class Arguments:
@@ -176,6 +180,13 @@ class Call(Generic[T]):
     def read(self, operand: str, address: int, dtype: DTypeLike, count: int, rows: int = 1, pitch: int = 0) -> Array:
         """Return rows of elements of a device's memory."""
         return self._client.read(self._number(operand), address, dtype, count, rows, pitch)
+
+    def read_pointers(self, operand: str, address: int, count: int) -> list[int]:
+        """Return addresses that lie in a device's memory, one for each matrix of a batch."""
+        read = self.read(f"array of pointers {operand}", address, np.uint64, count)[0]
+        if self._client.was_wrong:
+            raise Abandoned
+        return [int(each) for each in read]
 
     def room(self, dtype: DTypeLike, *shape: int) -> Result:
         """Return room for what :meth:`write` writes."""

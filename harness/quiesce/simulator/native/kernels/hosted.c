@@ -38,7 +38,7 @@ enum done_flags { DONE_RUNS = 1, DONE_WAITS = 2, DONE_UNKNOWN = 4 };
 
 // As conversation.py has them. A message is one packet; what is read and written goes through memory that both have.
 struct said {
-    uint32_t kind, reserved;
+    uint32_t kind, is_wrong;  // of a range: some of it was, and what was read there is zero
 };
 struct asked {
     uint32_t kind, operand, element, status;
@@ -120,8 +120,8 @@ static char *shared(uint64_t place, uint64_t bytes) {
     return mapped ? mapped + place : NULL;
 }
 
-static bool say(enum said_kind kind, const void *content, size_t bytes) {
-    struct said said = {.kind = kind};
+static bool say_of(enum said_kind kind, bool is_wrong, const void *content, size_t bytes) {
+    struct said said = {kind, is_wrong};
     struct iovec parts[] = {{&said, sizeof said}, {(void *)content, bytes}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     ssize_t sent;
@@ -129,6 +129,8 @@ static bool say(enum said_kind kind, const void *content, size_t bytes) {
     while (sent < 0 && errno == EINTR);
     return sent == (ssize_t)(sizeof said + bytes);
 }
+
+static bool say(enum said_kind kind, const void *content, size_t bytes) { return say_of(kind, false, content, bytes); }
 
 static bool hear(struct packet *packet) {
     ssize_t got;
@@ -157,19 +159,22 @@ static bool is_right(struct kernel_context *context, const struct asked *asked, 
     return !settings.checks || quiesce_kernel_ranges(context, &range, 1);
 }
 
-// A range of which some is wrong, element by element: each is judged by itself, and a wrong one does not take place.
-static void move_elements(struct kernel_context *context, const struct asked *asked, char *buffer,
+// A range of which some may be wrong, element by element: a wrong one does not take place. Returns whether one was.
+static bool move_elements(struct kernel_context *context, const struct asked *asked, char *buffer,
                           enum access_kind kind) {
     enum touch touch = kind == LOADS ? TOUCH_READ : TOUCH_WRITE;
     uint32_t word = asked->element | (uint32_t)kind << 8 | (1u << touch) << 16;
+    bool any = false;
     for (uint64_t row = 0; row < asked->rows; row++)
         for (uint64_t i = 0; i < asked->count; i++, buffer += asked->kind == ASK_USE ? 0 : asked->element) {
             uint64_t at = element_at(asked, row, i);
             void *place = quiesce_kernel_check(context, at, word, site_of(asked), 0, NULL);
+            any |= place != (void *)at;
             if (place == (void *)at) touched_use(at, asked->element, touch, site_of(asked));
             if (asked->kind == ASK_WRITE) memcpy(place, buffer, asked->element);
             if (asked->kind == ASK_READ) memcpy(buffer, place, asked->element);
         }
+    return any;
 }
 
 // The host's own access to memory of a device, which would end a program.
@@ -198,7 +203,7 @@ static bool give_result(const struct kernel_context *context, const struct asked
 }
 
 // False: no such range can be.
-static bool move(struct kernel_context *context, const struct asked *asked) {
+static bool move(struct kernel_context *context, const struct asked *asked, bool *is_wrong) {
     uint64_t element = asked->element, bytes;
     bool is_some = element && element <= WIDEST && !(element & (element - 1)) && asked->operand < OPERANDS;
     if (!is_some || asked->count >= ELEMENTS_MAX || asked->rows >= ELEMENTS_MAX) return false;
@@ -207,7 +212,7 @@ static bool move(struct kernel_context *context, const struct asked *asked) {
     if (asked->kind != ASK_USE && !buffer) return false;
     enum access_kind kind = asked->kind == ASK_READ ? LOADS : STORES;
     if (!is_right(context, asked, kind)) {
-        move_elements(context, asked, buffer, kind);
+        *is_wrong = move_elements(context, asked, buffer, kind);
         return true;
     }
     size_t row_bytes = element * asked->count;
@@ -241,14 +246,14 @@ static bool converse(struct hosted_call *call, struct kernel_context *context, s
     struct asked *asked = &packet->asked;
     while (hear(packet)) {
         *any = true;
-        bool goes_on = false;
+        bool goes_on = false, is_wrong = false;
         if (asked->kind == ASK_DONE) return true;
         if (asked->kind == ASK_HOST && !context)
             goes_on = read_host(call, asked);
         else if (asked->kind == ASK_RESULT)
             goes_on = give_result(context, asked) && say(SAY_GO_ON, NULL, 0);
         else if (context && asked->kind >= ASK_READ && asked->kind <= ASK_USE)
-            goes_on = move(context, asked) && say(SAY_GO_ON, NULL, 0);
+            goes_on = move(context, asked, &is_wrong) && say_of(SAY_GO_ON, is_wrong, NULL, 0);
         if (!goes_on) return false;
     }
     return false;

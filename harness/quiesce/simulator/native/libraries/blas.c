@@ -5,6 +5,7 @@
 // 4 MiB (cuBLAS, "cublasSetWorkspace"), and its end "implicitly calls cudaDeviceSynchronize()" (cublasDestroy).
 // rocBLAS allocates memory in "computational functions" (rocBLAS, "Device memory allocation"), which are not simulated.
 
+#include "libraries/blas_libraries.h"
 #include "libraries/calls.h"
 #include "libraries/computed.h"
 
@@ -14,10 +15,12 @@ enum { MODE_MAX = 1, MATH_MAX = (1 << 16) - 1, SM_MAX = 1 << 16, EMULATION_MAX =
 
 // -- CUDA ------------------------------------------------------------------------------------------------------------
 
-static const struct library CUBLAS = {
+const struct library CUBLAS = {
     THING_BLAS_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 3, .failed = 14, .unsupported = 15,
     .workspace_bytes = 4 << 20, .waits = true};
-static const struct library CUBLAS_LT = {THING_BLAS_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 3, .failed = 14};
+// "any valid cublasHandle_t can be used in place of cublasLtHandle_t with a simple cast" (cuBLASLt)
+const struct library CUBLAS_LT = {THING_BLAS_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 3, .failed = 14,
+                                  .unsupported = 15, .also = &CUBLAS};
 static const struct releases CUBLAS_RELEASES = {10000, 100, {{11, 11, 3}}, {{12, 9, 1}}, {{13, 0, 0}}};
 
 CREATE(CUBLAS, cublasCreate_v2)

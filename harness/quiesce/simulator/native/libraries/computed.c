@@ -6,8 +6,8 @@
 
 _Static_assert((int)HOSTED_SETTINGS == (int)SETTINGS_MAX, "all settings are told");
 
-int library_compute(const char *name, const struct library *library, uint64_t handle, const uint64_t *words,
-                    const double *floats) {
+int library_compute(const char *name, const struct library *library, uint64_t handle, const uint64_t *stream,
+                    const uint64_t *words, const double *floats) {
     int answer, own = 0;
     struct library_object *object = object_of_call(name, library, handle, &answer);
     if (!object) return answer;
@@ -15,7 +15,8 @@ int library_compute(const char *name, const struct library *library, uint64_t ha
     memcpy(call.settings, object->values, sizeof call.settings);
     memcpy(call.words, words, sizeof call.words);
     memcpy(call.floats, floats, sizeof call.floats);
-    enum status status = hosted_launch(name, &call, object->device, HIDDEN(object->hidden_stream), &own);
+    uint64_t on = stream ? *stream : HIDDEN(object->hidden_stream);
+    enum status status = hosted_launch(name, &call, object->device, on, &own);
     explicit_bzero(&call, sizeof call);  // its addresses are no sign that a client still knows them
     answer = object_leave(library, status);
     if (status == NOT_SUPPORTED) return library->unsupported;

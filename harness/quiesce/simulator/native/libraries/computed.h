@@ -8,8 +8,9 @@
 #include "kernels/hosted.h"
 #include "libraries/calls.h"
 
-int library_compute(const char *name, const struct library *library, uint64_t handle, const uint64_t *words,
-                    const double *floats);
+// `stream`: a word of the call; NULL: that of the handle.
+int library_compute(const char *name, const struct library *library, uint64_t handle, const uint64_t *stream,
+                    const uint64_t *words, const double *floats);
 
 #define ON_STACK(at) uint64_t at##0, uint64_t at##1, uint64_t at##2, uint64_t at##3, uint64_t at##4
 #define WORDS                                                                                                       \
@@ -22,5 +23,7 @@ int library_compute(const char *name, const struct library *library, uint64_t ha
 
 #define COMPUTED(name) computed_##name
 #define COMPUTES_WITH(library, handle, name) \
-    EXPORT int COMPUTED(name)(WORDS) { return library_compute(#name, &library, handle, WORDS_TAKEN); }
+    EXPORT int COMPUTED(name)(WORDS) { return library_compute(#name, &library, handle, NULL, WORDS_TAKEN); }
 #define COMPUTES(library, name) COMPUTES_WITH(library, a0, name)
+#define COMPUTES_ON(library, stream, name) \
+    EXPORT int COMPUTED(name)(WORDS) { return library_compute(#name, &library, a0, &stream, WORDS_TAKEN); }

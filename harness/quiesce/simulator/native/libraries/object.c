@@ -80,7 +80,8 @@ enum status object_make(const struct library *library, uint64_t *handle) {
 
 struct library_object *object_find(const struct library *library, uint64_t handle) {
     struct library_object *object = handle_find(library->thing, handle);
-    return object && object->library == library ? object : NULL;
+    bool is_its = object && (object->library == library || object->library == library->also);
+    return is_its ? object : NULL;
 }
 
 void object_end(struct library_object *object) {

@@ -21,6 +21,7 @@ struct library {
     int wrong;      // for another argument
     int no_memory;
     int failed;     // for everything else
+    const struct library *also;  // whose handles it takes as well, or NULL
     int unsupported;  // for what is not simulated, as vendor_libraries.py has it
     uint64_t workspace_bytes;             // that come with an object
     bool waits;                           // whether the end of an object waits for its device
