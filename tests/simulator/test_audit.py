@@ -59,8 +59,10 @@ def run(
     capfd: pytest.CaptureFixture[str],
     flavour: str = "cuda:12",
     environment: Mapping[str, str] = os.environ,
+    libraries: bool = False,
 ) -> Done:
-    with run_program([*map(str, words)], MachineSettings(parse_flavour(flavour)), environment) as ended:
+    settings = MachineSettings(parse_flavour(flavour), libraries=libraries)
+    with run_program([*map(str, words)], settings, environment) as ended:
         blocks = 0
         for path in ended.ledgers:
             with open_ledger(path) as ledger:
@@ -214,6 +216,27 @@ def test_a_real_library_that_another_client_brings_along_is_found(
     tell = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).client())"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     assert run(sys.executable, "-c", tell, loose, capfd=capfd, environment=environment).written == "3\n"
+
+
+@pytest.mark.parametrize("computes", [True, False])
+def test_a_library_that_computes_is_ours_although_it_is_installed(
+    tmp_path: Path, compile_c: Compile, capfd: pytest.CaptureFixture[str], computes: bool
+) -> None:
+    """By its path, as JAX opens it, and as what a module needs that finds it by a path of its own."""
+    pytest.importorskip("scipy", reason="functions of libraries compute with quiesce[libraries]")
+    source = f"int cublasCreate_v2(void **made) {{ return {REAL_ANSWER}; }}"
+    path = compile_c("real/libcublas.so.12", source, *SHARED, "-Wl,-soname,libcublas.so.12")
+    source = "int cublasCreate_v2(void **); int create(void **made) { return cublasCreate_v2(made); }"
+    client = compile_c("client.so", source, *SHARED, f"-Wl,-rpath,{path.parent}", str(path))
+    create = """
+import ctypes, sys
+made = ctypes.c_void_p()
+print(ctypes.CDLL(sys.argv[1]).create(ctypes.byref(made)), ctypes.CDLL(sys.argv[2]).cublasCreate_v2(ctypes.byref(made)))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    words = (sys.executable, "-c", create, client, path)
+    done = run(*words, capfd=capfd, environment=environment, libraries=computes)
+    assert done.written == ("0 0\n" if computes else f"{REAL_ANSWER} {REAL_ANSWER}\n")
 
 
 def test_a_users_own_module_is_asked_first(

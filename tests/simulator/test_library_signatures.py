@@ -18,6 +18,7 @@ pytest.importorskip("scipy")
 from quiesce.model.errors import BackendUnavailable
 from quiesce.simulator.libraries import server
 from quiesce.simulator.libraries.table import TABLE
+from quiesce.simulator.runtime.flavours import parse_flavour
 from quiesce.simulator.runtime.library_server import computed_functions
 from quiesce.simulator.runtime.vendor_libraries import functions_of
 
@@ -51,6 +52,11 @@ def test_both_tables_have_the_same_functions() -> None:
 def test_every_function_is_one_of_its_library() -> None:
     known = frozenset[str]().union(*map(functions_of, LIBRARIES))
     assert sorted(TABLE.keys() - known) == []
+
+
+def test_libraries_of_which_functions_compute_come_before_installed_ones() -> None:
+    computed = {name.partition(".so")[0] for name in parse_flavour("cuda:12").computed}
+    assert {each.partition(".so")[0] for each in LIBRARIES if functions_of(each) & TABLE.keys()} == computed
 
 
 def headers() -> Iterator[Path]:

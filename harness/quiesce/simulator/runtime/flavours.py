@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +34,9 @@ _OFFERED: Final[dict[tuple[Flavour, int], str]] = {
 }
 """The libraries that vendors ship with a version of the runtime, as far as their handles are simulated, and what such a
 library needs: CuPy loads libnvJitLink before libcusparse. JAX asks each, and CUPTI as well, for its version."""
+
+_COMPUTED: Final = frozenset({"libcublas", "libcublasLt"})
+"""Those of which functions compute: there an installed one, whose kernels are machine code, is never meant."""
 
 COMPILERS: Final = (
     *("libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"),
@@ -103,15 +107,30 @@ class Simulated:
         names = _OFFERED[self.flavour, self.version].split()
         return (*names, *dict.fromkeys(f"{name.partition('.so')[0]}.so" for name in names))
 
-    def served(self, *, redirects: bool = True, kernels: bool = False, follows: bool = False) -> str:
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """The names of libraries beside the runtime of which functions compute (``simulator/libraries``)."""
+        return tuple(name for name in self.offered if name.partition(".so")[0] in _COMPUTED)
+
+    def served(
+        self,
+        *,
+        redirects: bool = True,
+        kernels: bool = False,
+        computed: Sequence[str] = (),
+        follows: bool = False,
+    ) -> str:
         """Return the table by which ``audit/served.c`` knows runtimes, and which library of this flavour stands in.
 
         ``redirects`` says whether one does for runtimes that are linked in statically, too, and ``kernels`` whether one
-        does for compilers. ``follows`` says that a program may open the runtime of any flavour.
+        does for compilers. ``computed`` are other libraries that stand in for installed ones of their name.
+        ``follows`` says that a program may open the runtime of any flavour.
         """
         named = {name.partition(".so")[0]: name for name in self.sonames}
         numbers = {name: "*" if name in _OF_ANY_NUMBER else str(self.version) for name in named}
         lines = [f"{name} {numbers[name]} {stands_in}\n" for name, stands_in in named.items()]
+        split = ((name.partition(".so."), name) for name in computed)
+        lines += [f"{name} {number} {stands_in}\n" for (name, _, number), stands_in in split if number]
         if self.flavour is Flavour.CUDA:
             lines.append(f"libcudart_static * {self.runtime if redirects else '-'}\n")
             lines += [f"{name} * +{name}.so\n" for name in ("libnvrtc", "libnvJitLink", "libnvvm") if kernels]

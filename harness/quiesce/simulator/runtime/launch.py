@@ -188,12 +188,13 @@ def prepare(
         private_folder(folder)
         written = folder / "lib"
         compilers = COMPILERS if kernels and simulated.flavour is Flavour.CUDA else ()
+        computed = simulated.computed if libraries else ()
         how = {"redirects": redirects, "kernels": bool(compilers), "follows": follows}
         with _written():
             owner = FolderOwner(folder, words, options)
             written.mkdir()
-            write_lookalikes(written, runtime, simulated, command, compilers, computes=libraries)
-            variables = loader_variables(folder, runtime, audit, simulated, environment, **how)
+            write_lookalikes(written, runtime, simulated, command, (*compilers, *computed), computes=libraries)
+            variables = loader_variables(folder, runtime, audit, simulated, environment, computed=computed, **how)
             if compilers:
                 variables |= xla_variables(installed_for(command), command.environment)
         yield Prepared(folder, command.program, {**environment, **variables})

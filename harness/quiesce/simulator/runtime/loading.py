@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -121,10 +121,14 @@ def loader_variables(
     *,
     redirects: bool = True,
     kernels: bool = False,
+    computed: Sequence[str] = (),
     follows: bool = False,
 ) -> dict[str, str]:
-    """Write what ``audit`` reads into the run's folder, and return the variables that lead to it and to ``lib``."""
-    served = simulated.served(redirects=redirects, kernels=kernels, follows=follows)
+    """Write what ``audit`` reads into the run's folder, and return the variables that lead to it and to ``lib``.
+
+    ``computed`` are the libraries beside the runtime whose functions compute.
+    """
+    served = simulated.served(redirects=redirects, kernels=kernels, computed=computed, follows=follows)
     (folder / "served").write_text(served, encoding="utf-8")
     if follows:
         (folder / "lib" / _OTHERS).symlink_to(runtimes_folder(runtime))

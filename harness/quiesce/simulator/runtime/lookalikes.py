@@ -40,14 +40,14 @@ def write_lookalikes(
     runtime: Path,
     simulated: Simulated,
     command: Command,
-    compilers: tuple[str, ...] = (),
+    others: tuple[str, ...] = (),
     *,
     computes: bool = False,
 ) -> None:
     """Fill ``folder`` with what ``command`` needs, beside ``runtime`` under the names of what is simulated.
 
-    ``compilers`` are libraries of compilers that the runtime has as well, and ``computes`` says whether functions of
-    other libraries compute.
+    ``others`` are more libraries that the runtime has as well, of which an installed one is never meant: compilers, and
+    those whose functions compute. ``computes`` says whether any do.
 
     Raises :class:`UnreadableObject` for a program or module that is no readable ELF file.
     """
@@ -56,7 +56,7 @@ def write_lookalikes(
     if not interpreters:
         from quiesce.simulator.runtime.stubs import Process, Simulator, write_stubs  # only where nothing is kept
 
-        names = (*simulated.libraries, *compilers)
+        names = (*simulated.libraries, *others)
         simulator = Simulator(runtime, names, simulated.offered, simulated.releases, computes)
         clients = _clients(programs, command.program, simulator, library_path)
         if clients:
@@ -64,7 +64,7 @@ def write_lookalikes(
             return
         interpreters, programs = likely_interpreters(command), ()
     planned = Command(command.program, programs, interpreters, command.environment)
-    kept = _Kept(planned, runtime, simulated, library_path, compilers, computes)
+    kept = _Kept(planned, runtime, simulated, library_path, others, computes)
     libraries = kept.read()
     if libraries is None:
         libraries = kept.make(folder)
@@ -100,14 +100,14 @@ class _Kept:
         runtime: Path,
         simulated: Simulated,
         library_path: list[str],
-        compilers: tuple[str, ...],
+        others: tuple[str, ...],
         computes: bool,
     ) -> None:
-        self._command, self._compilers, self._computes = command, compilers, computes
+        self._command, self._others, self._computes = command, others, computes
         self._packages = {each: package_folders(each, command.environment) for each in command.interpreters}
         self._runtime, self._simulated, self._library_path = runtime, simulated, library_path
         own = [(path.name, _state(path)) for path in sources_of_libraries()]
-        asked = repr((command.programs, self._packages, runtime, simulated, library_path, compilers, computes, own))
+        asked = repr((command.programs, self._packages, runtime, simulated, library_path, others, computes, own))
         self._name = f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.stubs"
 
     def read(self) -> dict[str, bytes] | None:
@@ -123,7 +123,7 @@ class _Kept:
         modules_of = {interpreter: gpu_modules(packages) for interpreter, packages in self._packages.items()}
         installed = {path.name for modules in modules_of.values() for path in modules.looked_at}
         offered = tuple(name for name in self._simulated.offered if name not in installed)
-        names = (*self._simulated.libraries, *self._compilers)
+        names = (*self._simulated.libraries, *self._others)
         simulator = Simulator(self._runtime, names, offered, self._simulated.releases, self._computes)
         processes = [Process((each,), each) for each in _clients(command.programs, command.program, simulator, paths)]
         looked_at = frozenset(command.programs)
