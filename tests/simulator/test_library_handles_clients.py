@@ -44,7 +44,8 @@ DEAD = "destroyed_handles_are_not_used"
 
 
 def run(program: Path, *words: str, flavour: str = "cuda:12") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "quiesce.cli.main", "exec", "--flavour", flavour, "--", str(program), *words]
+    options = ("--flavour", flavour, "--libraries", "off")
+    command = [sys.executable, "-m", "quiesce.cli.main", "exec", *options, "--", str(program), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
