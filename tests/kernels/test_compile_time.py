@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.kernels.compiling import compile_kernel
+from tests.kernels.compiling import compile_kernel, translate_kernel
 from tests.kernels.programs import HEADER
 
 from quiesce.simulator.kernels.ptx.module import Module
@@ -45,8 +45,8 @@ def _seconds(module: Module, checks: bool) -> float:
     return time.process_time() - begun
 
 
-def test_checks_of_a_long_kernel_take_some_times_as_long_as_the_kernel() -> None:
-    text = f"""{HEADER}
+def _text(barriers: int) -> str:
+    return f"""{HEADER}
 .visible .entry k(.param .u64 a)
 {{
 .reg .pred %p<3>;
@@ -58,10 +58,22 @@ mov.u32 %r1, %tid.x;
 mov.u32 %r6, s;
 shl.b32 %r2, %r1, 2;
 add.s32 %r2, %r2, %r6;
-{"".join(map(_exchange, range(_BARRIERS)))}
+{"".join(map(_exchange, range(barriers)))}
 ret;
 }}
 """
-    module = Module(text)
+
+
+def test_checks_of_a_long_kernel_take_some_times_as_long_as_the_kernel() -> None:
+    module = Module(_text(_BARRIERS))
     compile_kernel(module, "k")  # LLVM is loaded
-    assert _seconds(module, checks=True) < 20 * _seconds(module, checks=False)  # 8 times; 43 if LLVM begins again
+    assert _seconds(module, checks=True) < 6 * _seconds(module, checks=False)  # 2.5 times; 43 if LLVM begins again
+
+
+@pytest.mark.parametrize(("tuned", "most"), [(False, 3), (True, 3.2)])
+def test_checks_that_few_threads_come_to_are_calls(tuned: bool, most: float) -> None:
+    """Those of threads that run one by one, and of loops for ranges that are wrong: LLVM takes long for many blocks."""
+    with_checks, without = (
+        translate_kernel(Module(_text(4)), "k", tuned=tuned, checks=checks).count("\nbr ") for checks in (True, False)
+    )
+    assert with_checks < most * without

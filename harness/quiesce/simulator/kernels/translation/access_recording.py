@@ -57,7 +57,7 @@ def _noting(program: Program, bytes_: int, kind: AccessKind) -> list[str]:
     (_note_changes if kind == "atomic" else _note_uses)(code, bytes_ // _WORD_BYTES, kind == "store")
     arguments = "ptr %words, i64 %turn, i1 %wrong, i64 %offset, i32 %site, i32 %linear"
     return [
-        f"define internal i1 @{_name(bytes_, kind)}({arguments}) alwaysinline nounwind {{",
+        f"define internal i1 @{_name(bytes_, kind)}({arguments}) noinline nounwind {{",
         *code.lines,
         *("ret i1 false", "unnoted:", "ret i1 true", "}"),
     ]

@@ -5,7 +5,7 @@ Loops may stop at each round as well, so that all threads of a block do a round 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
@@ -105,7 +105,8 @@ def thread_function(
     e.place("start")
     clear(e, liveness.at_entry())
     e.emit(f"br label %{e.block_label(0)}")
-    translate_blocks(e, flow)
+    with e.within(replace(e.around, calls_checks=True)):
+        translate_blocks(e, flow)
     for number, block in enumerate(flow.blocks):
         if tuned and block.instructions and waits_for_some(block.instructions[0]):
             suspension.enter_block(e, number)

@@ -65,7 +65,7 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
         e.program.array_of(e.function, i) if access.space == "shared" else None,
     )
     site = e.program.add_site(i, judged.array)
-    if access.space != "local" and (site >= _INLINED_MAX or e.shape.calls_checks):
+    if access.space != "local" and (site >= _INLINED_MAX or e.around.calls_checks):
         return _judge_by_call(e, judged, place(), site)
     return _judge(e, judged, place(), str(site))
 

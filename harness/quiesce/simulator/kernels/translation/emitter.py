@@ -82,6 +82,8 @@ class Around:
     """Accesses that were judged before the loop over threads, by the position of their instructions."""
     is_parallel: bool = False
     """Whether the lines are those of a loop over threads that LLVM may run side by side."""
+    calls_checks: bool = False
+    """Whether each check is a call of a function."""
 
 
 class Emitter(Code):

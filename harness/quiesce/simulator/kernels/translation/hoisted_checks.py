@@ -20,6 +20,7 @@ from quiesce.simulator.kernels.translation.affine import (
     Box,
     Predicate,
     Step,
+    Steps,
     add,
     choose,
     exact,
@@ -35,6 +36,8 @@ from quiesce.simulator.kernels.translation.instructions.memory import space_of
 from quiesce.simulator.kernels.translation.llvm_code import SHARED_BASE, Code, LoopShape
 
 RANGE_BYTES: Final = 64
+_COMMON, _COMMON_OFFSET, _WORD_OFFSET = "<6 x i64>", 8, 56
+"""What may be the same for many ranges, and where they have it, and their numbers."""
 OTHERS_READ: Final = 1 << 16
 """Added to the number of ranges: the loop has accesses too that are judged one by one."""
 _RANGES_MAX: Final = 128
@@ -73,9 +76,10 @@ class Ranges:
         self._left_out: set[tuple[int, int]] = set()
         self._others = False
         self._paths = Paths(region)
+        self._common: dict[tuple[Steps, Box], tuple[Step, str]] = {}
         if len(region.flow.blocks) > _BLOCKS_MAX:
             return
-        with e.within(replace(e.around, shape=FirstThread(shape))):
+        with e.numbered(), e.within(replace(e.around, shape=FirstThread(shape))):
             self._walk(whole_block(e), dict(known))
 
     @property
@@ -190,8 +194,9 @@ class Ranges:
         """Write the question whether all ranges are right, and go on; return what reserves its memory."""
         e = self._e
         name = f"%{e.new_label()}"
-        for number, each in enumerate(self._found):
-            self._describe(e.byte_offset(name, RANGE_BYTES * number), each)
+        with e.numbered():
+            for number, each in enumerate(self._found):
+                self._describe(e.byte_offset(name, RANGE_BYTES * number), each)
         held = "true"
         for condition in sorted({each for range_ in self._found for each in range_.address.conditions}):
             held = e.define(f"and i1 {held}, {condition}")
@@ -206,23 +211,34 @@ class Ranges:
         return [f"{name} = alloca [{RANGE_BYTES * len(self._found)} x i8], align 8"]
 
     def _describe(self, place: str, range_: _Range) -> None:
+        """Write what one instruction uses. What it has in common with others is written once, and then copied."""
         e, address = self._e, range_.address
-        start: str = address.start
-        for step, (first, _) in zip(address.steps, range_.box, strict=True):
-            start = str(add(e, start, multiply(e, step, first)))
-        counts = [choose(e, "sgt", add(e, end, first, -1), 0) for first, end in range_.box]
-        fields = [
-            ("i64", start),
-            *(("i64", str(step)) for step in address.steps),
-            *(("i32", _narrow(e, first)) for first, _ in range_.box),
-            *(("i32", _narrow(e, each)) for each in counts),
-            ("i32", str(range_.access.number())),
-            ("i32", str(range_.site)),
-        ]
-        offset = 0
-        for type_, value in fields:
+        common = self._common.get((address.steps, range_.box))
+        if common is None:
+            common = self._common[address.steps, range_.box] = self._write_common(place, range_)
+        else:
+            e.store(_COMMON, common[1], e.byte_offset(place, _COMMON_OFFSET), "align 8")
+        e.store("i64", str(add(e, address.start, common[0])), place)
+        word = range_.access.number() | range_.site << 32
+        e.store("i64", str(word), e.byte_offset(place, _WORD_OFFSET))
+
+    def _write_common(self, place: str, range_: _Range) -> tuple[Step, str]:
+        """Write how addresses grow, and which threads there are; return how far the first one is, and what is written.
+
+        LLVM takes long for many stores.
+        """
+        e, steps, box = self._e, range_.address.steps, range_.box
+        shift: Step = 0
+        for step, (first, _) in zip(steps, box, strict=True):
+            shift = add(e, shift, multiply(e, step, first))
+        counts = [choose(e, "sgt", add(e, end, first, -1), 0) for first, end in box]
+        numbers = [*(("i64", str(step)) for step in steps)]
+        numbers += [("i32", _narrow(e, each)) for each in (*(first for first, _ in box), *counts)]
+        offset = _COMMON_OFFSET
+        for type_, value in numbers:
             e.store(type_, value, e.byte_offset(place, offset))
             offset += 8 if type_ == "i64" else 4
+        return shift, e.load(_COMMON, e.byte_offset(place, _COMMON_OFFSET), "align 8")
 
 
 def _narrow(code: Code, index: Step) -> str:

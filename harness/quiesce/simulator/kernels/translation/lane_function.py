@@ -40,8 +40,6 @@ _COMPUTED: Final = frozenset({"mov", "mul", "mad", "cvt", "shl", "add"})
 class LaneShape(LoopShape):
     """One thread, whose index is in the arguments of its function."""
 
-    calls_checks = True
-
     def finish(self, code: Code, status: int) -> None:
         """End the thread, or the block."""
         code.emit(f"ret i32 {min(status, 0)}")
@@ -128,7 +126,7 @@ def lane_function(program: Program, function: Function, judged: frozenset[tuple[
     e = prepare(program, function, shape)
     memory = reserve_memory(e, function, None)
     flow = flow_of(function)
-    with e.section() as body, e.within(replace(e.around, judged_before=judged)):
+    with e.section() as body, e.within(replace(e.around, judged_before=judged, calls_checks=True)):
         clear(e, liveness_of(flow).at_entry())
         e.emit("br label %B0")
         translate_blocks(e, flow)

@@ -18,6 +18,15 @@ PARALLEL_ACCESS = "!llvm.access.group !4"
 """How the line of an access ends on which those of the loop's other rounds do not depend."""
 
 
+_COMPUTED: Final = frozenset(
+    [
+        *("add", "sub", "mul", "shl", "lshr", "ashr", "and", "or", "xor", "icmp", "select", "getelementptr"),
+        *("sext", "zext", "trunc", "ptrtoint", "inttoptr", "udiv", "sdiv"),
+    ]
+)
+"""Instructions whose result depends on their operands only."""
+
+
 def constant_text(name: str, text: str) -> str:
     """Return a line that puts a text into the object, with a NUL after it."""
     content = text.encode("utf-8", "surrogateescape")
@@ -48,6 +57,7 @@ class Code:
         self.program = program
         self.lines: list[str] = []
         self._count = 0
+        self._numbered: dict[str, str] | None = None
 
     def emit(self, line: str) -> None:
         """Write a line."""
@@ -64,9 +74,21 @@ class Code:
 
     def define(self, expression: str) -> str:
         """Write a line that gives a value a name, and return the name."""
+        known = self._numbered.get(expression) if self._numbered is not None else None
+        if known is not None:
+            return known
         name = self._new_value()
         self.lines.append(f"{name} = {expression}")
+        if self._numbered is not None and expression.partition(" ")[0] in _COMPUTED:
+            self._numbered[expression] = name
         return name
+
+    @contextmanager
+    def numbered(self) -> Iterator[None]:
+        """Write lines that follow each other, in which what was computed once is not computed again."""
+        self._numbered = {}
+        yield
+        self._numbered = None
 
     def define_late(self, expression: Callable[[], str]) -> str:
         """Write such a line with an expression that is known when the whole kernel is translated."""
@@ -147,9 +169,6 @@ EXITED, TRAPPED, ASSERTED = 1, -1, -2
 
 class Shape(ABC):
     """Where a function finds its thread and the context, and how it ends."""
-
-    calls_checks = False
-    """Whether each check is a call of a function."""
 
     def context(self, code: Code, offset: int, type_: str) -> str:
         """Return a value of the context."""

@@ -201,7 +201,7 @@ class Together(States):
             self._write_threads(f"{name}.judged", state, position, (live, shared), covered)
         else:
             e.emit(f"br label %{name}.each")
-        return self._write_threads(f"{name}.each", state, position, (live, shared), frozenset())
+        return self._write_threads(f"{name}.each", state, position, (live, shared), calls_checks=bool(covered))
 
     def _judge_ranges(self, name: str, state: int, position: tuple[int, int], kept: Kept) -> frozenset[tuple[int, int]]:
         """Ask about the ranges that a loop uses, and go on with one of its forms; return the accesses in ranges."""
@@ -218,14 +218,22 @@ class Together(States):
         return ranges.covered
 
     def _write_threads(
-        self, name: str, state: int, position: tuple[int, int], kept: Kept, covered: frozenset[tuple[int, int]]
+        self,
+        name: str,
+        state: int,
+        position: tuple[int, int],
+        kept: Kept,
+        covered: frozenset[tuple[int, int]] = frozenset(),
+        *,
+        calls_checks: bool = False,
     ) -> int:
         """Write the loop itself; return how many instructions it has."""
         e = self._e
         nest = LoopNest(name, f"{name}.", state=True)
         e.place(name)
         e.lines += nest.head()
-        with e.within(Around(_StateLoop(self._shape, name, self._left_slots), self, name, covered, is_parallel=True)):
+        around = Around(_StateLoop(self._shape, name, self._left_slots), self, name, covered, True, calls_checks)
+        with e.within(around):
             count = self._write_thread(name, state, position, kept)
         e.place(f"{name}.next.x")
         self._end_loop(name, nest)

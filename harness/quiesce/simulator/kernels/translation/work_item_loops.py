@@ -105,7 +105,8 @@ def loop_functions(
 ) -> list[str]:
     """Return a function that runs all threads of a block; with checks, also one that judges ranges if it can."""
     ranged = _ranged_loop(program, function, name) if program.variant.checks and not backwards else None
-    others = _loop(program, function, f"{name}_one_by_one" if ranged else name, backwards=backwards)
+    own = f"{name}_one_by_one" if ranged else name
+    others = _loop(program, function, own, backwards=backwards, calls_checks=ranged is not None)
     count_memory(program, function)
     return [*others.lines, *(ranged.lines if ranged else ())]
 
@@ -119,7 +120,7 @@ def ranged_row_functions(program: Program, function: Function) -> list[str]:
     ranged = _ranged_loop(program, function, name, by_rows=True)
     if ranged is None:
         return []
-    others = _loop(program, function, f"{name}_one_by_one")
+    others = _loop(program, function, f"{name}_one_by_one", calls_checks=True)
     return [*others.lines, *ranged.lines, *lane_function(program, function, ranged.judged), *rows_function(ROWS)]
 
 
@@ -148,11 +149,14 @@ def _ranged_loop(program: Program, function: Function, name: str, *, by_rows: bo
     return _write_loop(e, name, memory, question, ranges.covered)
 
 
-def _loop(program: Program, function: Function, name: str, *, backwards: bool = False) -> _Loop:
+def _loop(
+    program: Program, function: Function, name: str, *, backwards: bool = False, calls_checks: bool = False
+) -> _Loop:
     """Return a function that runs all threads of a block one after another."""
     e = prepare(program, function, LoopShape())
     memory = reserve_memory(e, function, None)
-    return _write_loop(e, name, memory, ["br label %begin"], frozenset(), backwards=backwards)
+    with e.within(replace(e.around, calls_checks=calls_checks)):
+        return _write_loop(e, name, memory, ["br label %begin"], frozenset(), backwards=backwards)
 
 
 def _write_loop(
