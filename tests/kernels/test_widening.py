@@ -88,8 +88,10 @@ class Program:
                 self._statement()
             elif kind < 0.72:
                 self._branch(depth)
-            elif kind < 0.93:
+            elif kind < 0.9:
                 self._loop(depth)
+            elif kind < 0.95:
+                self._branches(depth)
             elif self._exits:
                 self._leave()
 
@@ -98,7 +100,22 @@ class Program:
         self._lines.append(self._random.choice(self._statements())())
 
     def _statements(self) -> tuple[Callable[[], str], ...]:
-        return (self._sum, self._sum, self._load, self._store, self._float, self._atomic)
+        often = (self._sum, self._load, self._store, self._float)
+        return (*often, *often, self._atomic, self._swap, self._ordered)
+
+    def _swap(self) -> str:
+        """Change a word of the thread's own, if it is as expected."""
+        return (
+            f"atom.global.cas.b32 %t4, [%rd4+{4 * self._random.randrange(6, _OWN)}], {self._source()}, "
+            f"{self._source()};\nxor.b32 {self._any()}, {self._any()}, %t4;\n"
+        )
+
+    def _ordered(self) -> str:
+        """Write in order, and read in order where that is in no loop: threads of such a loop wait for each other."""
+        place = 4 * self._random.randrange(6, _OWN)
+        word, other = self._random.choice((("relaxed", "relaxed"), ("release", "acquire")))
+        store = f"st.{word}.gpu.global.u32 [%rd4+{place}], {self._source()};\n"
+        return store if self._exits else f"{store}ld.{other}.gpu.global.u32 {self._any()}, [%rd1+{place}];\n"
 
     def _sum(self) -> str:
         name = self._random.choice(("add.u32", "sub.u32", "xor.b32", "mul.lo.u32", "min.s32", "max.u32", "and.b32"))
@@ -149,6 +166,20 @@ class Program:
         else:
             self._lines.append(f"E{number}:\n")
 
+    def _branches(self, depth: int) -> None:
+        """Branch by an index; two indices go to one place."""
+        number = self._name()
+        places = [f"I{number}_{each}" for each in (0, 1, 0, 2)]
+        self._lines.append(
+            f"and.b32 %t2, {self._source()}, 3;\nT{number}: .branchtargets {', '.join(places)};\n"
+            f"brx.idx %t2, T{number};\n"
+        )
+        for each in range(3):
+            self._lines.append(f"I{number}_{each}:\n")
+            self._block(depth - 1)
+            self._lines.append(f"bra J{number};\n")
+        self._lines.append(f"J{number}:\n")
+
     def _loop(self, depth: int) -> None:
         number = self._name() % 60 + 1
         label = self._name()
@@ -185,7 +216,14 @@ def test_random_kernels_do_the_same(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("before", "is_wide"),
-    [("", True), ("ld.volatile.global.u32 %r10, [%rd1];\n", False), ("add.u32 %r10, %r10, 1;\n", True)],
+    [
+        ("", True),
+        ("fence.sc.gpu;\nld.relaxed.gpu.global.u32 %r10, [%rd1];\n", True),
+        ("st.relaxed.gpu.global.u32 [%rd4+24], %r10;\nld.acquire.gpu.global.u32 %r10, [%rd4+24];\n", True),
+        ("mul.hi.u64 %rd9, %rd4, %rd1;\n", True),
+        ("atom.global.cas.b32 %t4, [%rd4+24], 0, %r1;\nadd.u32 %r10, %r10, %t4;\n", True),
+        (".local .align 4 .b8 own[8];\nst.local.u32 [own], %r1;\nld.local.u32 %r10, [own];\n", False),
+    ],
 )
 def test_what_is_not_understood_keeps_its_form(before: str, is_wide: bool) -> None:
     """The object of a widened kernel has a second form too, for narrow blocks."""
@@ -289,9 +327,10 @@ def test_a_uniform_exit_in_a_block_that_some_lanes_run() -> None:
     [
         "  %a = alloca i32, align 4\n  ret i32 0\n}\n",
         "  %a = load <2 x i32>, ptr %context, align 4\n  ret i32 0\n}\n",
-        "  %a = load volatile i32, ptr %context, align 4\n  ret i32 0\n}\n",
-        "  store atomic i32 0, ptr %context monotonic, align 4\n  ret i32 0\n}\n",
-        "  %a = add i128 0, 1\n  ret i32 0\n}\n",
+        "  %a = load atomic i32, ptr %context seq_cst, align 4\n  ret i32 0\n}\n",
+        "  store atomic i32 0, ptr %context seq_cst, align 4\n  ret i32 0\n}\n",
+        "  %a = add i256 0, 1\n  ret i32 0\n}\n",
+        "  %a = extractvalue { i32, i1 } %b, 0\n  ret i32 0\n}\n",
         "  %a = ptrtoint ptr getelementptr (i8, ptr @g, i64 4) to i64\n  ret i32 0\n}\n",
         "  %a = frobnicate i32 %x\n  ret i32 0\n}\n",
         "  %c = icmp eq i32 %x, 0\n  br i1 %c, label %A, label %B\nA:\n  br label %B\nB:\n  br label %A\n}\n",

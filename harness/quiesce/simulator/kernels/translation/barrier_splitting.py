@@ -5,6 +5,7 @@ Loops may stop at each round as well, so that all threads of a block do a round 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -87,12 +88,26 @@ class ThreadFunction:
     """The loops in which threads stop at each round, without those at whose ends they wait anyway."""
 
 
+Entered = Callable[[Flow, Frames], Iterable[int]]
+
+
+def not_entered(_: Flow, __: Frames) -> Iterable[int]:
+    """Return no block: threads are entered only where they waited."""
+    return ()
+
+
+def entered_before_waits(flow: Flow, _: Frames) -> Iterable[int]:
+    """Return the blocks that begin with a wait that is not one for all threads of the block."""
+    return [n for n, block in enumerate(flow.blocks) if block.instructions and waits_for_some(block.instructions[0])]
+
+
 def thread_function(
-    program: Program, function: Function, loops: Loops, kept: frozenset[str], tuned: bool
+    program: Program, function: Function, loops: Loops, kept: frozenset[str], entered: Entered = not_entered
 ) -> ThreadFunction:
     """Return a function that runs one thread until it waits.
 
-    ``kept``: memory that outlasts a wait. ``tuned``: threads may be entered wherever those of a block may be together.
+    ``kept``: memory that outlasts a wait. ``entered``: the blocks at whose beginnings threads may be entered as well,
+    since those of a block that run together may part there.
     """
     flow = flow_of(function, waits_for_some)
     parameters = frozenset(each.name for each in function.parameters)
@@ -107,9 +122,8 @@ def thread_function(
     e.emit(f"br label %{e.block_label(0)}")
     with e.within(replace(e.around, calls_checks=True)):
         translate_blocks(e, flow)
-    for number, block in enumerate(flow.blocks):
-        if tuned and block.instructions and waits_for_some(block.instructions[0]):
-            suspension.enter_block(e, number)
+    for number in entered(flow, frames):
+        suspension.enter_block(e, number)
     loops = {position: start for position, start in loops.items() if position not in frames.places}
     for start in loops.values():
         if start not in frames.entered:

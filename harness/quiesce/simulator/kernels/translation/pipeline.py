@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.translation.access_recording import noting_functions
-from quiesce.simulator.kernels.translation.barrier_splitting import Loops, shared_loops, thread_function
+from quiesce.simulator.kernels.translation.barrier_splitting import (
+    Loops,
+    entered_before_waits,
+    not_entered,
+    shared_loops,
+    thread_function,
+)
 from quiesce.simulator.kernels.translation.checks import called_checks, is_copy_by_groups, orders_by_other_means
 from quiesce.simulator.kernels.translation.control_flow import flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import Frames
@@ -27,7 +34,7 @@ from quiesce.simulator.kernels.translation.program import PLAIN, Program, Shared
 from quiesce.simulator.kernels.translation.row_checks import row_checks
 from quiesce.simulator.kernels.translation.spin_loops import waits_for_some
 from quiesce.simulator.kernels.translation.stride_specialisation import USUAL, Strides, block_function, guess_strides
-from quiesce.simulator.kernels.translation.warp_rows import has_warp_operations, warp_functions
+from quiesce.simulator.kernels.translation.warp_rows import has_warp_operations, parting_blocks, warp_functions
 from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
 from quiesce.simulator.kernels.translation.work_group_vectorisation import together_function
 from quiesce.simulator.kernels.translation.work_item_loops import loop_functions, ranged_row_functions
@@ -161,7 +168,11 @@ def _split_at_barriers(kernel: Kernel) -> Kernel:
     """Write one thread as a coroutine that is left where it waits; its registers are then in frames."""
     if not (kernel.waits or kernel.is_grouped):
         return kernel
-    thread = thread_function(kernel.program, kernel.function, kernel.loops, kernel.kept, kernel.tuned)
+    program, function = kernel.program, kernel.function
+    entered = entered_before_waits if kernel.tuned else not_entered
+    if kernel.wide:
+        entered = partial(parting_blocks, program, function)
+    thread = thread_function(program, function, kernel.loops, kernel.kept, entered)
     kernel = replace(kernel, loops=thread.loops, frames=thread.frames, frame_bytes=thread.frame_bytes)
     return kernel.with_lines(thread.lines)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.ptx.operands import Operand, Register
-from quiesce.simulator.kernels.translation.control_flow import Flow, flow_of
+from quiesce.simulator.kernels.translation.control_flow import START, Flow, flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import DONE, Frames, type_of
 from quiesce.simulator.kernels.translation.data_flow import liveness_of
 from quiesce.simulator.kernels.translation.emitter import Emitter, WarpOperands
@@ -34,6 +34,7 @@ from quiesce.simulator.kernels.translation.llvm_code import BLOCK, INVARIANT, Co
 from quiesce.simulator.kernels.translation.program import Program
 from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING, waits_for_all, waits_for_some
 from quiesce.simulator.kernels.translation.states import Position, States
+from quiesce.simulator.kernels.translation.whole_warps import Nodes, names_all_lanes, whole_nodes
 from quiesce.simulator.kernels.translation.work_group_vectorisation import APART, ENDED
 
 WARP_LANE: Final = "quiesce_kernel_warp_lane"
@@ -48,6 +49,12 @@ def has_warp_operations(function: Function) -> bool:
     """Say whether lanes of warps take part in operations together, all of which can be done with vectors."""
     found = [i for i in function.instructions() if i.opcode in SUSPENDING and not waits_for_all(i)]
     return bool(found) and all(i.opcode not in _MATRICES for i in function.instructions())
+
+
+def parting_blocks(program: Program, function: Function, flow: Flow, frames: Frames) -> list[int]:
+    """Return the blocks that begin with an operation to which not all lanes of its mask may come together."""
+    states = _WarpStates(prepare(program, function, _WarpShape()), flow, frames)
+    return sorted({number for each in states.beginnings.values() for number in states.parting(each)})
 
 
 def warp_functions(program: Program, function: Function, frames: Frames) -> list[str]:
@@ -92,6 +99,8 @@ class _WarpStates(States):
         super().__init__(e, flow, frames, {})
         self.beginnings: dict[int, Position] = {0: (0, -1), **self._beginnings}
         self._result, self._predicate = "0", "false"
+        self._parting: frozenset[int] = frozenset()
+        """The blocks at whose beginnings lanes may leave; other operations are those of whole warps."""
 
     def write(self, state: int, position: Position) -> list[str]:
         """Return the function."""
@@ -104,7 +113,9 @@ class _WarpStates(States):
             else:
                 clear(e, liveness_of(self._flow).at_entry())
                 e.emit(f"br label %{e.block_label(0)}")
-            for number in self._reached(*position):
+            reached = self._reached(*position)
+            self._parting = self.parting(position)
+            for number in reached:
                 e.place(e.block_label(number))
                 self._translate(number, 0)
         assert isinstance(e.shape, LaneShape)
@@ -117,6 +128,29 @@ class _WarpStates(States):
             *("entry:", *e.stack_lines(), *before, *body, "}"),
             f"declare i32 @{WARP_ROW}{state}(ptr, ptr, i32, i32, i32, i32, i64, i32, i32, i32)",
         ]
+
+    def parting(self, position: Position) -> frozenset[int]:
+        """Return the blocks after a place that begin with an operation to which not all lanes may come together."""
+        first, place = position
+        reached = self._reached(*position)
+        ways = {number: tuple(self._ways_on(number, 0)) for number in reached}
+        ways[START] = (first,) if place < 0 else tuple(self._ways_on(first, place + 1))
+        names_all = names_all_lanes(self._e.function)
+        blocks = {number: self._flow.blocks[number].instructions for number in reached}
+        of_all = tuple(number for number, listed in blocks.items() if listed and names_all(listed[0]))
+        leaving = {number for number in reached if self._may_leave(number, int(number in of_all))}
+        if place >= 0 and self._may_leave(first, place + 1):
+            leaving.add(START)
+        waiting = {number for number, listed in blocks.items() if listed and waits_for_some(listed[0])}
+        return frozenset(waiting - whole_nodes(Nodes(ways, frozenset(leaving), of_all)))
+
+    def _may_leave(self, number: int, place: int) -> bool:
+        """Say whether lanes may leave in a block, from one of its instructions on."""
+        instructions = self._flow.blocks[number].instructions
+        return any(
+            (number, at) in self._frames.places or instructions[at].opcode in ("ret", "exit", "trap")
+            for at in range(place, len(instructions))
+        )
 
     def _shared(self, register: Register) -> str:
         return self._e.byte_offset("%frames", self._frames.shared_place_of(register))
@@ -132,8 +166,12 @@ class _WarpStates(States):
             self._leave(e, self._frames.places[e.position])
             e.place(e.new_label())  # nothing comes here
             return
-        before = self._frames.entered[e.position[0]]
         write = _OPERATIONS.get(operation)
+        if e.position[0] not in self._parting:
+            assert write is not None
+            self._result, self._predicate = write(e, operation, operands)
+            return
+        before = self._frames.entered[e.position[0]]
         if write is None:
             self._leave(e, before)
             e.place(e.new_label())  # nothing comes here

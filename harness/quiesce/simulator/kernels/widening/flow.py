@@ -7,7 +7,7 @@ from typing import Final
 
 from quiesce.simulator.kernels.widening.text import Function, NotUnderstood
 
-_BLOCKS_MAX: Final = 200
+_BLOCKS_MAX: Final = 600
 """A function with more blocks is not widened: that would take seconds."""
 
 

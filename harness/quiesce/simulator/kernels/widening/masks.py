@@ -89,6 +89,8 @@ class Masks:
             self._go(i.block, i.labels[0], self._lines.mask)
         elif i.opcode == "br":
             self._branch(i)
+        elif i.opcode == "switch":
+            self._switch(i)
         elif i.opcode != "unreachable":
             raise NotUnderstood(i.opcode)
 
@@ -109,6 +111,25 @@ class Masks:
                 self._go(i.block, target, lines.mask)
                 lines.emit(f"br label %{after}")
         lines.emit(f"{after}:")
+
+    def _switch(self, i: Instruction) -> None:
+        """Let lanes go where their numbers say, one target after another."""
+        lines, (number,) = self._lines, i.operands
+        wide, lanes = lines.wide(number.type), lines.wide("i1")
+        values, left = lines.vector(number), lines.mask
+        targets: dict[str, list[str]] = {}
+        for case, label in zip(i.detail.split(), i.labels[1:], strict=True):
+            targets.setdefault(label, []).append(case)
+        ways = []
+        for target, cases in targets.items():
+            found = "zeroinitializer"
+            for case in cases:
+                same = lines.define(f"icmp eq {wide} {values}, splat ({number.type} {case})")
+                found = lines.define(f"or {lanes} {found}, {same}")
+            ways.append((target, lines.both(left, found)))
+            left = lines.both(left, lines.define(f"xor {lanes} {found}, splat (i1 true)"))
+        for target, mask in (*ways, (i.labels[0], left)):
+            self._go(i.block, target, mask)
 
     def _go(self, block: str, target: str, mask: str) -> None:
         """Let the lanes of a mask go from a block to another one."""

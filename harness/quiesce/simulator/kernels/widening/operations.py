@@ -109,6 +109,24 @@ def _select(lines: Lines, i: Instruction) -> None:
 # -- memory
 
 
+_IN_TURN: Final = 'call void asm sideeffect "", "~{memory}"()'
+"""What no access is moved over, and no value is kept over that was read before."""
+
+
+def _ordered(access: Callable[[Lines, Instruction], None]) -> Callable[[Lines, Instruction], None]:
+    """Make an access in its turn, if it has one: the lanes' accesses follow each other."""
+
+    def write(lines: Lines, i: Instruction) -> None:
+        if i.is_ordered:
+            lines.emit(_IN_TURN)
+        access(lines, i)
+        if i.is_ordered:
+            lines.emit(_IN_TURN)
+
+    return write
+
+
+@_ordered
 def _load(lines: Lines, i: Instruction) -> None:
     (pointer,) = i.operands
     if lines.shape(pointer) == UNIFORM:
@@ -136,6 +154,7 @@ def _load(lines: Lines, i: Instruction) -> None:
     lines.give(i, vector=_by_place(lines, pointer, i.type, *ways))
 
 
+@_ordered
 def _store(lines: Lines, i: Instruction) -> None:
     value, pointer = i.operands
     if lines.shape(pointer) == UNIFORM and lines.shape(value) == UNIFORM:
@@ -224,6 +243,10 @@ def _call(lines: Lines, i: Instruction) -> None:
 
 def _atomic(lines: Lines, i: Instruction) -> None:
     lines.give(i, vector=_one_by_one(lines, i))
+
+
+def _fence(lines: Lines, i: Instruction) -> None:
+    lines.emit(f"fence {i.ending}")
 
 
 def _judge(lines: Lines, i: Instruction) -> None:
@@ -326,33 +349,69 @@ def _wraps(lines: Lines, shape: Row) -> str:
 
 def _one_by_one(lines: Lines, i: Instruction) -> str:
     """Run an instruction for each lane of the mask, from the first on, and return the results."""
-    vectors = [(each.type, lines.vector(each)) for each in i.operands]
-    wide = lines.wide(i.type)
-    whole = "poison"
-    for lane in range(lines.lanes):
-        before, own, after = (lines.new_label() for _ in range(3))
-        lines.emit(f"br label %{before}")
-        lines.emit(f"{before}:")
-        is_there = lines.define(f"extractelement {lines.wide('i1')} {lines.mask}, i64 {lane}")
-        lines.emit(f"br i1 {is_there}, label %{own}, label %{after}")
-        lines.emit(f"{own}:")
-        values = [
-            (type_, lines.define(f"extractelement {lines.wide(type_)} {vector}, i64 {lane}"))
-            for type_, vector in vectors
-        ]
-        found = _of_one(lines, i, values)
-        changed = lines.define(f"insertelement {wide} {whole}, {i.type} {found}, i64 {lane}") if found else ""
-        lines.emit(f"br label %{after}")
-        lines.emit(f"{after}:")
-        if found:
-            whole = lines.define(f"phi {wide} [{whole}, %{before}], [{changed}, %{own}]")
-    return whole
+    bits, wide = f"i{lines.lanes}", lines.wide(i.type)
+    places = [_laid_out(lines, number, each) for number, each in enumerate(i.operands)]
+    type_ = _in_memory(i.type)
+    results = lines.slot("results", type_, lines.wide(type_)) if i.result else ""
+    before, one, after = (lines.new_label() for _ in range(3))
+    left, rest = f"%{one}.left", f"%{one}.rest"
+    lanes = lines.define(f"bitcast {lines.wide('i1')} {lines.mask} to {bits}")
+    lines.emit(f"br label %{before}")
+    lines.emit(f"{before}:")
+    lines.emit(f"br label %{one}")
+    lines.emit(f"{one}:")
+    lines.emit(f"{left} = phi {bits} [{lanes}, %{before}], [{rest}, %{one}]")
+    lane = lines.call(bits, f"llvm.cttz.{bits}", (bits, left), ("i1", "true"))
+    lane = lines.define(f"zext {bits} {lane} to i64")
+    values = [(each.type, _of_lane(lines, each, place, lane)) for each, place in zip(i.operands, places, strict=True)]
+    found = _of_one(lines, i, values)
+    if i.result:
+        kept = lines.define(f"zext i1 {found} to i8") if i.type == "i1" else found
+        lines.emit(f"store {type_} {kept}, ptr {lines.define(f'getelementptr {type_}, ptr {results}, i64 {lane}')}")
+    lines.emit(f"{rest} = and {bits} {left}, {lines.define(f'sub {bits} {left}, 1')}")
+    is_last = lines.define(f"icmp eq {bits} {rest}, 0")
+    lines.emit(f"br i1 {is_last}, label %{after}, label %{one}")
+    lines.emit(f"{after}:")
+    if not i.result:
+        return ""
+    loaded = lines.define(f"load {lines.wide(type_)}, ptr {results}")
+    return lines.define(f"trunc {lines.wide(type_)} {loaded} to {wide}") if i.type == "i1" else loaded
+
+
+def _in_memory(type_: str) -> str:
+    """Return the type of which a vector has its elements in places of their own."""
+    return "i8" if type_ == "i1" else type_
+
+
+def _laid_out(lines: Lines, number: int, operand: Operand) -> str:
+    """Return memory with an operand of each lane; nothing for one that is the same in all lanes."""
+    if lines.shape(operand) == UNIFORM:
+        lines.scalar(operand)  # it is read before the loop
+        return ""
+    type_ = _in_memory(operand.type)
+    wide, vector = lines.wide(type_), lines.vector(operand)
+    if type_ != operand.type:
+        vector = lines.define(f"zext {lines.wide(operand.type)} {vector} to {wide}")
+    slot = lines.slot("operands", f"{number} {type_}", wide)
+    lines.emit(f"store {wide} {vector}, ptr {slot}")
+    return slot
+
+
+def _of_lane(lines: Lines, operand: Operand, place: str, lane: str) -> str:
+    if not place:
+        return lines.scalar(operand)
+    type_ = _in_memory(operand.type)
+    found = lines.define(f"load {type_}, ptr {lines.define(f'getelementptr {type_}, ptr {place}, i64 {lane}')}")
+    return found if type_ == operand.type else lines.define(f"trunc {type_} {found} to {operand.type}")
 
 
 def _of_one(lines: Lines, i: Instruction, values: list[tuple[str, str]]) -> str:
     if i.opcode == "atomicrmw":
         place, value = map(" ".join, values)
         return lines.define(f"atomicrmw {i.detail} {place}, {value} {i.ending}")
+    if i.opcode == "cmpxchg":
+        both = lines.define(f"cmpxchg {', '.join(map(' '.join, values))} {i.ending}")
+        return lines.define(f"extractvalue {{ {i.type}, i1 }} {both}, 0")
     return lines.call(i.type, i.detail, *values)
 
 
@@ -360,4 +419,5 @@ _WIDENED: Final[dict[str, Callable[[Lines, Instruction], None]]] = {
     **dict.fromkeys((*ARITHMETIC, *CASTS, "fneg", "freeze", "icmp", "fcmp", "getelementptr"), _elementwise),
     **dict.fromkeys(("sext", "zext"), _widened),
     **{"select": _select, "load": _load, "store": _store, "call": _call, "atomicrmw": _atomic},
+    **{"cmpxchg": _atomic, "fence": _fence},
 }

@@ -150,7 +150,7 @@ def _shape(i: Instruction, found: list[Shape]) -> Shape:
         return UNIFORM
     if i.opcode in ("call", "atomicrmw") and not i.detail.startswith("llvm."):
         return None
-    if i.opcode == "atomicrmw":
+    if i.opcode in ("atomicrmw", "cmpxchg"):
         return None
     if all(each == UNIFORM for each in found):
         return UNIFORM

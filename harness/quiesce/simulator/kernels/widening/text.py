@@ -6,7 +6,7 @@ The text is that of the LLVM that llvmlite brings along: https://llvm.org/docs/L
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -45,6 +45,8 @@ class Instruction:
     """The alignment of an access, or the order of an atomic one."""
     is_invariant: bool = False
     """Whether a load reads what nobody changes."""
+    is_ordered: bool = False
+    """Whether an access is volatile or atomic, so that it is made when its turn is, and as often as the text says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,18 @@ class Function:
             yield from block
 
 
-SCALARS: Final = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "float": 4, "double": 8, "ptr": 8}
+SCALARS: Final = {
+    "i1": 1,
+    "i8": 1,
+    "i16": 2,
+    "i32": 4,
+    "i64": 8,
+    "i128": 16,
+    "half": 2,
+    "float": 4,
+    "double": 8,
+    "ptr": 8,
+}
 """The types of values that are widened, and how many bytes of memory each takes."""
 ARITHMETIC: Final = frozenset(
     [
@@ -83,6 +96,11 @@ _CALL: Final = re.compile(r"(?:(?:noundef|nonnull|range\([^)]*\)|align \d+) )*(\
 _CAST: Final = re.compile(r"(\S+) (\S+) to (\S+)")
 _PHI: Final = re.compile(rf"\[ (\S+), ({_NAME}) \]")
 _BRANCH: Final = re.compile(rf"i1 (\S+), label ({_NAME}), label ({_NAME})")
+_ORDERED: Final = re.compile(r"(?:atomic |volatile )+")
+_CASE: Final = re.compile(r"i\d+ (-?\d+), label (%\S+)")
+_SWITCH: Final = re.compile(rf"(i\d+) (\S+), label ({_NAME}) \[(.*)\]")
+_EXCHANGE: Final = re.compile(r"ptr (\S+), (i\d+) (\S+), i\d+ (\S+) ([\w() \"-]+, align \d+)")
+_PART: Final = re.compile(r"\{ i\d+, i1 \} (%\S+), ([01])")
 _ATOMIC: Final = re.compile(r"(\w+) ptr (\S+), (\w+) (\S+) ([\w() \"-]+, align \d+)")
 
 
@@ -91,15 +109,35 @@ def read_function(text: str) -> Function:
     head, _, body = text[text.index("define ") :].partition("{\n")
     blocks: dict[str, list[Instruction]] = {}
     current = ""
-    for line in body.rpartition("}")[0].splitlines():
+    exchanges: dict[str, Instruction] = {}
+    for line in re.sub(r"\[\n\s*(i\d+ [^]]*?)\n\s*\]", _in_one_line, body.rpartition("}")[0]).splitlines():
         stripped = line.partition(" ;")[0].strip() if not line.startswith(";") else ""
         label = _LABEL.fullmatch(stripped.partition(" ")[0]) if not line.startswith(" ") else None
         if label:
             current = f"%{label[1]}"
             blocks[current] = []
         elif stripped:
-            blocks[current].append(_read(stripped, current))
+            read = _read(stripped, current)
+            if read.opcode == "cmpxchg":
+                exchanges[read.result] = read
+            blocks[current].append(_part(read, exchanges) if read.opcode == "extractvalue" else read)
     return Function(_arguments(head), {name: tuple(lines) for name, lines in blocks.items()})
+
+
+def _in_one_line(cases: re.Match[str]) -> str:
+    """Return the cases of a switch, which has a line for each."""
+    return f"[{' '.join(cases[1].split())}]"
+
+
+def _part(i: Instruction, exchanges: Mapping[str, Instruction]) -> Instruction:
+    """Return one of the two results of an exchange: what was there, or whether that is what was compared with."""
+    made = exchanges.get(i.operands[0].value)
+    if made is None:
+        raise NotUnderstood(i.opcode)
+    old = Operand(made.type, made.result)
+    if i.detail == "0":
+        return Instruction("freeze", made.type, (old,), i.block, i.result)
+    return Instruction("icmp", "i1", (old, made.operands[1]), i.block, i.result, "eq")
 
 
 def _arguments(head: str) -> tuple[Operand, ...]:
@@ -146,7 +184,8 @@ def _read(line: str, block: str) -> Instruction:
     if (read.type != "void" and read.type not in SCALARS) or (read.type == "void") == bool(result):
         raise NotUnderstood(line)
     return Instruction(
-        *(read.opcode, read.type, read.operands, block, result, read.detail, read.labels, read.ending, is_invariant)
+        *(read.opcode, read.type, read.operands, block, result, read.detail, read.labels, read.ending, is_invariant),
+        read.is_ordered,
     )
 
 
@@ -188,13 +227,27 @@ def _move(opcode: str, rest: str, block: str) -> Instruction:
 
 
 def _load(opcode: str, rest: str, block: str) -> Instruction:
+    rest, is_ordered = _unordered(rest)
     type_, pointer, ending = split(rest)
-    return Instruction(opcode, type_, (_operand(pointer),), block, ending=ending)
+    return Instruction(opcode, type_, (_operand(pointer),), block, ending=ending, is_ordered=is_ordered)
 
 
 def _store(opcode: str, rest: str, block: str) -> Instruction:
+    rest, is_ordered = _unordered(rest)
     value, pointer, ending = split(rest)
-    return Instruction(opcode, "void", (_operand(value), _operand(pointer)), block, ending=ending)
+    operands = (_operand(value), _operand(pointer))
+    return Instruction(opcode, "void", operands, block, ending=ending, is_ordered=is_ordered)
+
+
+def _unordered(rest: str) -> tuple[str, bool]:
+    """Return an access without words for its order. Aligned accesses of the processor are in order, and whole."""
+    words = _ORDERED.match(rest)
+    if words is None:
+        return rest, False
+    if "seq_cst" in rest:
+        raise NotUnderstood(rest)
+    access, _, ending = rest[words.end() :].rpartition(", ")
+    return f"{access.partition(' monotonic')[0].partition(' acquire')[0].partition(' release')[0]}, {ending}", True
 
 
 def _phi(opcode: str, rest: str, block: str) -> Instruction:
@@ -209,6 +262,29 @@ def _branch(opcode: str, rest: str, block: str) -> Instruction:
         return Instruction(opcode, "void", (), block, labels=(rest.removeprefix("label "),))
     found = _match(_BRANCH, rest)
     return Instruction(opcode, "void", (Operand("i1", found[1]),), block, labels=(found[2], found[3]))
+
+
+def _switch(opcode: str, rest: str, block: str) -> Instruction:
+    found = _match(_SWITCH, rest)
+    cases = [(each[1], each[2]) for each in _CASE.finditer(found[4])]
+    labels = (found[3], *(label for _, label in cases))
+    numbers = " ".join(number for number, _ in cases)
+    return Instruction(opcode, "void", (Operand(found[1], found[2]),), block, detail=numbers, labels=labels)
+
+
+def _exchange(opcode: str, rest: str, block: str) -> Instruction:
+    found = _match(_EXCHANGE, rest)
+    operands = (Operand("ptr", found[1]), Operand(found[2], found[3]), Operand(found[2], found[4]))
+    return Instruction(opcode, found[2], operands, block, ending=found[5])
+
+
+def _extract(opcode: str, rest: str, block: str) -> Instruction:
+    found = _match(_PART, rest)
+    return Instruction(opcode, "i1", (Operand("i1", found[1]),), block, detail=found[2])
+
+
+def _fence(opcode: str, rest: str, block: str) -> Instruction:
+    return Instruction(opcode, "void", (), block, ending=rest)
 
 
 def _return(opcode: str, rest: str, block: str) -> Instruction:
@@ -236,5 +312,6 @@ _READERS: Final[dict[str, Callable[[str, str, str], Instruction]]] = {
     **dict.fromkeys(CASTS, _cast),
     **{"select": _select, "getelementptr": _move, "load": _load, "store": _store, "phi": _phi, "br": _branch},
     **{"ret": _return, "unreachable": _unreachable, "call": _call, "atomicrmw": _atomic},
+    **{"switch": _switch, "cmpxchg": _exchange, "extractvalue": _extract, "fence": _fence},
 }
-"""What reads the rest of a line by its opcode. Loads and stores with an order have more words, and are refused."""
+"""What reads the rest of a line by its opcode."""

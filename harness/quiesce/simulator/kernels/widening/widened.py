@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from quiesce.simulator.kernels.widening.flow import flow_of
+from quiesce.simulator.kernels.widening.flow import Flow, flow_of
 from quiesce.simulator.kernels.widening.lines import Lines
 from quiesce.simulator.kernels.widening.masks import Masks
 from quiesce.simulator.kernels.widening.shapes import Row, Shape, find_shapes
-from quiesce.simulator.kernels.widening.text import read_function
+from quiesce.simulator.kernels.widening.text import Function, NotUnderstood, read_function
 from quiesce.simulator.kernels.widening.warps import INDEX, place_warp
 
 
@@ -35,6 +35,8 @@ def widen(
     """
     function = read_function(text)
     flow = flow_of(function)
+    if not form.is_warp:
+        _refuse_locks(function, flow)
     arguments: dict[str, Shape] = {each.value: Row(form.steps.get(each.value, 0)) for each in function.arguments}
     if form.is_warp:
         arguments |= {axis: Row(form.steps.get(axis, 0), frozenset({INDEX[0]})) for axis in INDEX}
@@ -63,6 +65,16 @@ def widen(
         lines.functions,
         lines.declarations,
     )
+
+
+def _refuse_locks(function: Function, flow: Flow) -> None:
+    """Refuse loops that compare with the same value in each round: a lane may take a lock, and wait for the others."""
+    made = {each.result: each.block for each in function.instructions() if each.result}
+    for i in function.instructions():
+        if i.opcode == "cmpxchg" and any(
+            made.get(i.operands[1].value) not in flow.loops[header] for header in flow.around(i.block)
+        ):
+            raise NotUnderstood("a loop that waits for a value")
 
 
 _DEFINED: Final = re.compile(r"define (?:internal )?(\w+ @([\w.]+)\(.*\).*) \{")
