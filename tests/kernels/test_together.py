@@ -136,3 +136,19 @@ def test_warp_operations_between_barriers() -> None:
     )
     kernel(body, ".param .u64 out").launch(1, 64, out)
     assert out.tolist() == [3 * ((number ^ 32) ^ 1) for number in range(64)]
+
+
+def test_threads_that_part_and_compare_and_swap_in_a_loop() -> None:
+    """In the first loop they do a round together; then some have more rounds, and each goes on by itself."""
+    values, out = np.arange(1, 65, dtype="u4"), np.zeros(65, "u4")
+    body = (
+        "ld.param.u64 %rd1, [values]; ld.param.u64 %rd2, [out];\nmul.wide.u32 %rd3, %r1, 4;\n"
+        "add.u64 %rd4, %rd1, %rd3;\nadd.u64 %rd5, %rd2, %rd3;\nmov.u32 %r5, 0;\nmov.u32 %r6, 0;\nagain:\nld.global.u32 %r7, [%rd4];\n"
+        "add.u32 %r6, %r6, %r7;\nadd.u32 %r5, %r5, 1;\nsetp.le.u32 %p1, %r5, %r1;\n@%p1 bra again;\n"
+        "ld.global.u32 %r8, [%rd2+256];\nswap:\nadd.u32 %r9, %r8, 1;\natom.global.cas.b32 %r10, [%rd2+256], %r8, %r9;\n"
+        "setp.ne.u32 %p2, %r10, %r8;\nmov.u32 %r8, %r10;\n@%p2 bra swap;\nadd.u32 %r11, %r11, 1;\n"
+        "setp.lt.u32 %p3, %r11, 3;\n@%p3 bra swap;\nst.global.u32 [%rd5], %r6;\nret;"
+    )
+    kernel(body, ".param .u64 values, .param .u64 out").launch(1, 64, values, out)
+    assert out[:64].tolist() == [(number + 1) ** 2 for number in range(64)]
+    assert out[64] == 3 * 64

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction
+from quiesce.simulator.kernels.ptx.operands import Register
 from quiesce.simulator.kernels.translation.control_flow import Flow, branch_labels, flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import (
     LINEAR,
@@ -34,7 +35,7 @@ from quiesce.simulator.kernels.translation.llvm_code import (
     StateShape,
 )
 from quiesce.simulator.kernels.translation.program import Program
-from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING, waits_for_some
+from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING, spinning_branches, waits_for_some
 
 _STOPPING: Final = frozenset({*SUSPENDING, "call", "atom", "red", "brx", "trap", "mma", "wmma"})
 _ORDERED: Final = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
@@ -111,7 +112,9 @@ def thread_function(
     """
     flow = flow_of(function, waits_for_some)
     parameters = frozenset(each.name for each in function.parameters)
-    frames = Frames(Recomputed(function), uniform_registers(flow, parameters))
+    # threads that stop in a loop which looks at memory again may be in different rounds of loops around it
+    uniform = frozenset[Register]() if spinning_branches(function) else uniform_registers(flow, parameters)
+    frames = Frames(Recomputed(function), uniform)
     liveness = liveness_of(flow)
     suspension = ThreadSuspension(frames, flow, liveness)
     e = prepare(program, function, StateShape(), suspension)

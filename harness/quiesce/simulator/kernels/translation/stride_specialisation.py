@@ -89,7 +89,10 @@ def _is_at(operand: Operand, register: Register) -> bool:
 
 
 def block_function(strides: Strides) -> list[str]:
-    """Return a function that runs the threads of a block together, and then those that are left one after another."""
+    """Return a function that runs the threads of a block together, and then those that are left one after another.
+
+    A thread may give way to others in a loop that compares and swaps; none of them is in its way, and it goes on.
+    """
     lines = list(_BLOCK_BEGINS)
     for number, ((offset, bits), value) in enumerate(strides.items()):
         lines += [
@@ -151,9 +154,14 @@ store i32 %lane, ptr %lane.place
 %warp = lshr i32 %number, 5
 %warp.place = getelementptr i8, ptr %thread, i64 {WARP}
 store i32 %warp, ptr %warp.place
+br label %go
+go:
 %end = call i32 @quiesce_kernel_thread(ptr %context, ptr %thread)
 %has.failed = icmp slt i32 %end, 0
-br i1 %has.failed, label %failed, label %following
+br i1 %has.failed, label %failed, label %is.left
+is.left:
+%gave.way = icmp sgt i32 %end, 0
+br i1 %gave.way, label %go, label %following
 failed:
 ret i32 %end
 following:
