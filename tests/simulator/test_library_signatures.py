@@ -91,7 +91,7 @@ def prototypes() -> Mapping[str, tuple[str, ...]]:
 def wanted(name: str) -> tuple[str, ...]:
     """Return the parameters of a function as its row has them, without what no header tells apart."""
     wide = {"n": "64", "l": "l"} if name.endswith("_64") else {"n": "n"}
-    return tuple({"e": "n", **wide}.get(letter, letter) for letter, _ in TABLE[name].parameters)
+    return tuple({"e": "n", **wide}.get(letter, letter) for letter, _ in TABLE[name].parameters if letter != "w")
 
 
 def test_signatures_are_those_of_the_headers() -> None:

@@ -26,7 +26,7 @@ KEPT_BYTES: Final = 1024
 NAMES_BYTES: Final = 512
 OPERANDS: Final = 16
 
-HEAD: Final = struct.Struct(f"<{NAME_BYTES}s2Q{SETTINGS}q")
+HEAD: Final = struct.Struct(f"<{NAME_BYTES}s3Q{SETTINGS}q")
 TAIL: Final = struct.Struct("<QIIQ")
 WORDS_AT: Final = HEAD.size
 FLOATS_AT: Final = WORDS_AT + 8 * WORDS
@@ -116,14 +116,20 @@ class Heard:
 
     @property
     def settings(self) -> tuple[int, ...]:
-        """Those of the library's handle: HEAD has two numbers between the name and them."""
-        return HEAD.unpack_from(self.content)[3:]
+        """Those of the library's handle: HEAD has three numbers between the name and them."""
+        return HEAD.unpack_from(self.content)[4:]
 
     @property
     def object(self) -> int:
         """The serial of the library's handle."""
         serial: int = HEAD.unpack_from(self.content)[1]
         return serial
+
+    @property
+    def area(self) -> int:
+        """Memory of the client's own that the handle was given to work in, or 0."""
+        address: int = HEAD.unpack_from(self.content)[3]
+        return address
 
     @property
     def kept(self) -> bytes:

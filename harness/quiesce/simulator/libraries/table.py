@@ -3,7 +3,7 @@
 A signature names the parameters in order, each after the letter of its type: ``p`` is a pointer, ``e`` an enumerator or
 another ``int``, ``n`` a number of elements (``int``, and ``int64_t`` in a function that ends in ``_64``), ``l`` a
 ``long long``, ``z`` a ``size_t``, ``f`` a ``float`` and ``d`` a ``double``. ``a`` points to pointers, one for each
-matrix of a batch.
+matrix of a batch. ``w`` is no parameter: memory that the library's handle was given before.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class Row(Generic[T]):
         words = [(letter, name) for letter, name in parameters if letter in _WORD]
         floats = [(letter, name) for letter, name in parameters if letter in _FLOAT]
         forms = "".join("q" if wide and letter == "n" else _WORD[letter] for letter, _ in words)
-        operands = [name for letter, name in words if letter in "pa" and name not in HANDLES]
+        operands = [name for letter, name in parameters if letter in "paw" and name not in HANDLES]
+        operands = [name.replace("_", " ") for name in operands]
         operands += [f"array of pointers {name}" for letter, name in words if letter == "a"]
         assert len(words) <= WORDS
         assert len(operands) <= OPERANDS
@@ -154,6 +155,7 @@ class Call(Generic[T]):
         self.arguments = row.arguments(heard.content)
         self.settings = heard.settings
         self.object = heard.object
+        self.area = heard.area
         self.state = state
         """What operations remember of objects, by their serials. It may get lost at any time."""
         self.waits = False

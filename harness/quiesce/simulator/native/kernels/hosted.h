@@ -15,6 +15,7 @@ enum { HOSTED_NAME_BYTES = 64, HOSTED_SETTINGS = 24, HOSTED_WORDS = 32, HOSTED_F
 struct hosted_call {
     char name[HOSTED_NAME_BYTES];
     uint64_t object, device;  // the serial of the library's handle
+    uint64_t area;            // memory of the client's own that it was given to work in, or 0
     int64_t settings[HOSTED_SETTINGS];
     uint64_t words[HOSTED_WORDS];
     double floats[HOSTED_FLOATS];

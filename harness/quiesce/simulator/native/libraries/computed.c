@@ -11,7 +11,8 @@ int library_compute(const char *name, const struct library *library, uint64_t ha
     int answer, own = 0;
     struct library_object *object = object_of_call(name, library, handle, &answer);
     if (!object) return answer;
-    struct hosted_call call = {.object = object->serial, .device = object->device};
+    struct hosted_call call = {
+        .object = object->serial, .device = object->device, .area = HIDDEN(object->hidden_area)};
     memcpy(call.settings, object->values, sizeof call.settings);
     memcpy(call.words, words, sizeof call.words);
     memcpy(call.floats, floats, sizeof call.floats);

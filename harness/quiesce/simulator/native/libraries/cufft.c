@@ -9,7 +9,18 @@
 #define HANDLE_OF(plan) handle_of_integer((uint32_t)(plan))
 #define LIBRARY CUFFT
 
+#include "libraries/computed.h"
 #include "libraries/fft_calls.inc"
+
+#define COMPUTES_PLAN(name) COMPUTES_WITH(CUFFT, HANDLE_OF((int)a0), name)
+
+COMPUTES_PLAN(cufftExecC2C)
+COMPUTES_PLAN(cufftExecZ2Z)
+COMPUTES_PLAN(cufftExecR2C)
+COMPUTES_PLAN(cufftExecD2Z)
+COMPUTES_PLAN(cufftExecC2R)
+COMPUTES_PLAN(cufftExecZ2D)
+COMPUTES_PLAN(cufftXtExec)
 
 static const struct releases RELEASES = {1000, 100, {{10, 9, 0}}, {{11, 4, 1}}, {{12, 0, 0}}};
 

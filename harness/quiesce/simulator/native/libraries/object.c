@@ -131,7 +131,8 @@ int object_set_stream(const char *function, const struct library *library, void 
     if (!object) return answer;
     enum status status = object_check_stream(object, (uint64_t)stream);
     if (!status) object->hidden_stream = HIDDEN((uint64_t)stream);
-    if (!status) object->hidden_area = HIDDEN(0);  // "resets the … workspace back to the default" (cublasSetStream)
+    bool resets = library->thing == THING_BLAS_HANDLE;  // "the … workspace back to the default" (cublasSetStream)
+    if (!status && resets) object->hidden_area = HIDDEN(0);
     return object_leave(library, status);
 }
 

@@ -7,10 +7,19 @@
 
 #include "libraries/object.h"
 
+// Where one side of a transform has its elements: rooms for lines, planes and cubes, and how far apart elements and
+// transforms lie (cuFFT, "Advanced Data Layout").
+struct embedding {
+    int64_t room[3], stride, distance;
+};
+
 struct transform {
     int rank;
     int64_t lengths[3];
     int64_t batch;
+    bool is_embedded;  // else the elements follow each other
+    struct embedding input, output;
+    int types[2];  // of the input and the output
     unsigned element_bytes;  // of a complex number of the transform's precision; 0: no such type
 };
 
@@ -19,3 +28,8 @@ bool plan_work_bytes(const struct transform *transform, uint64_t *bytes);
 
 // Fills in the lengths, from integers of 4 or 8 bytes.
 struct transform plan_transform(int rank, const void *lengths, bool wide, int64_t batch, unsigned element_bytes);
+
+// "If inembed and onembed are set to NULL, all other stride information is ignored" (cufftPlanMany).
+struct transform plan_embed(struct transform transform, bool wide, const void *input, int64_t input_stride,
+                            int64_t input_distance, const void *output, int64_t output_stride,
+                            int64_t output_distance);
