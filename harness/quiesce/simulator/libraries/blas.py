@@ -107,26 +107,25 @@ class Product:
         return not self.c.rows or not self.c.columns
 
     def compute(self, call: Call[Any], alpha: Any, beta: Any, a: Matrix, b: Matrix, c: Matrix) -> None:
-        """Compute it for matrices like its own."""
-        old = c.read_columns(call).astype(self.computed) if beta != 0 else None
-        made = self.times(call, alpha, a, b)
-        if old is not None:
-            made += np.multiply(old, beta, dtype=self.computed)
-        c.write_columns(call, made)
-
-    def times(self, call: Call[Any], alpha: Any, a: Matrix, b: Matrix) -> Array:
-        """Return the columns of alpha op(A) op(B). Without alpha neither matrix is read."""
+        """Compute it for matrices like its own. Without alpha neither A nor B is read."""
+        call.reuse_memory()
         shape = self.c.columns, self.c.rows
+        old = c.read_columns(call).astype(self.computed) if beta != 0 else None
         if alpha == 0 or not self.inner:
-            return np.zeros(shape, self.computed)
+            c.write_columns(call, np.zeros(shape, self.computed) if old is None else old * self.computed.type(beta))
+            return
         left = turned(self._ready(b.read_columns(call)), self.operation_b)
         right = turned(self._ready(a.read_columns(call)), self.operation_a)
-        # integers are exact in double precision, for which there is a fast product
-        made = np.matmul(left, right, out=call.room(left.dtype, *shape).values)
-        made *= made.dtype.type(alpha)
-        return made.astype(self.computed, copy=False)
+        made = call.room(left.dtype, *shape)
+        np.matmul(left, right, out=made.values)
+        if alpha != 1:
+            made.values[...] *= made.values.dtype.type(alpha)
+        if old is not None:
+            made.values[...] += np.multiply(old, beta, dtype=self.computed)
+        c.write_columns(call, made)
 
     def _ready(self, values: Array) -> Array:
+        # integers are exact in double precision, for which there is a fast product
         return values.astype(np.float64 if self.computed.kind == "i" else self.computed, copy=False)
 
 
@@ -159,7 +158,6 @@ _SCALES: Final = {
 }  # fmt: skip
 """The type of alpha and beta by cublasComputeType_t. C++ programs may also name a type of elements (cublas_v2.h)."""
 _COMPLEX_SCALES: Final = {SINGLE: COMPLEX, DOUBLE: DOUBLE_COMPLEX}
-_INTEGERS: Final = ("i", "u")
 
 
 def types_of(a: int, b: int, c: int, computed: int) -> _Types:
@@ -231,9 +229,6 @@ def _same(element: Element) -> _Types:
 def _named(call: Call[Any]) -> _Types:
     of = call.arguments
     return types_of(of.at, of.bt, of.ct, of.compute)
-
-
-_H: Final = {"H": HALF}
 
 
 @computes(typed("cublas{}gemm_v2") | {"cublasCgemm3m": COMPLEX, "cublasZgemm3m": DOUBLE_COMPLEX, "cublasHgemm": HALF},

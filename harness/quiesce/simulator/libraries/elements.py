@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from quiesce.simulator.libraries.conversation import Array
-from quiesce.simulator.libraries.table import Call
+from quiesce.simulator.libraries.table import Call, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,15 @@ class Matrix:
         """Return the matrix."""
         return self.read_columns(call).T
 
-    def write_columns(self, call: Call[Any], columns: Array) -> None:
+    def write_columns(self, call: Call[Any], columns: Array | Result) -> None:
         """Write its columns, which are the rows of an array."""
-        room = call.room(self.element.stored, *columns.shape)
-        room.values[...] = self.element.encode(columns)
+        values = columns.values if isinstance(columns, Result) else columns
+        stored = self.element.encode(values)
+        if stored is values and isinstance(columns, Result):
+            room = columns
+        else:
+            room = call.room(self.element.stored, *values.shape)
+            room.values[...] = stored
         if self.is_dense:
             room = replace(room, values=room.values.reshape(1, -1))
         call.write(self.operand, self.address, room, self.pitch)

@@ -183,6 +183,10 @@ class Call(Generic[T]):
         """Return rows of elements of a device's memory."""
         return self._client.read(self._number(operand), address, dtype, count, rows, pitch)
 
+    def reuse_memory(self) -> None:
+        """Forget what was read so far, and room that was made: their memory is used again."""
+        self._client.memory.begin()
+
     def read_pointers(self, operand: str, address: int, count: int) -> list[int]:
         """Return addresses that lie in a device's memory, one for each matrix of a batch."""
         read = self.read(f"array of pointers {operand}", address, np.uint64, count)[0]
