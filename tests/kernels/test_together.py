@@ -143,7 +143,8 @@ def test_threads_that_part_and_compare_and_swap_in_a_loop() -> None:
     values, out = np.arange(1, 65, dtype="u4"), np.zeros(65, "u4")
     body = (
         "ld.param.u64 %rd1, [values]; ld.param.u64 %rd2, [out];\nmul.wide.u32 %rd3, %r1, 4;\n"
-        "add.u64 %rd4, %rd1, %rd3;\nadd.u64 %rd5, %rd2, %rd3;\nmov.u32 %r5, 0;\nmov.u32 %r6, 0;\nagain:\nld.global.u32 %r7, [%rd4];\n"
+        "add.u64 %rd4, %rd1, %rd3;\nadd.u64 %rd5, %rd2, %rd3;\nmov.u32 %r5, 0;\nmov.u32 %r6, 0;\nagain:\n"
+        "ld.global.u32 %r7, [%rd4];\n"
         "add.u32 %r6, %r6, %r7;\nadd.u32 %r5, %r5, 1;\nsetp.le.u32 %p1, %r5, %r1;\n@%p1 bra again;\n"
         "ld.global.u32 %r8, [%rd2+256];\nswap:\nadd.u32 %r9, %r8, 1;\natom.global.cas.b32 %r10, [%rd2+256], %r8, %r9;\n"
         "setp.ne.u32 %p2, %r10, %r8;\nmov.u32 %r8, %r10;\n@%p2 bra swap;\nadd.u32 %r11, %r11, 1;\n"
