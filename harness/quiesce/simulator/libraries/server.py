@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from quiesce.simulator.libraries import blas, blas_triangles, blas_vectors, fft, lt  # noqa: F401 - their rows
+from quiesce.simulator.libraries import blas, blas_triangles, blas_vectors, fft, lt, random  # noqa: F401 - their rows
 from quiesce.simulator.libraries.conversation import Client, Done, Ended, Heard, Said
 from quiesce.simulator.libraries.table import TABLE, Abandoned, Call, NotDescribed, Refused, Row
 

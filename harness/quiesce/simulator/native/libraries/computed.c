@@ -4,7 +4,9 @@
 
 #include "machine/hidden.h"
 
-_Static_assert((int)HOSTED_SETTINGS == (int)SETTINGS_MAX, "all settings are told");
+enum { CALLS = SETTINGS_MAX, CHANGES };
+
+_Static_assert((int)HOSTED_SETTINGS == (int)CHANGES + 1, "all settings are told");
 
 int library_compute(const char *name, const struct library *library, uint64_t handle, const uint64_t *stream,
                     const uint64_t *words, const double *floats) {
@@ -13,7 +15,9 @@ int library_compute(const char *name, const struct library *library, uint64_t ha
     if (!object) return answer;
     struct hosted_call call = {
         .object = object->serial, .device = object->device, .area = HIDDEN(object->hidden_area)};
-    memcpy(call.settings, object->values, sizeof call.settings);
+    memcpy(call.settings, object->values, sizeof object->values);
+    call.settings[CALLS] = ++object->calls;
+    call.settings[CHANGES] = object->changes;
     memcpy(call.words, words, sizeof call.words);
     memcpy(call.floats, floats, sizeof call.floats);
     uint64_t on = stream ? *stream : HIDDEN(object->hidden_stream);

@@ -152,7 +152,11 @@ int object_set(const char *function, const struct library *library, void *handle
     struct library_object *object = object_of_call(function, library, (uint64_t)handle, &answer);
     if (!object) return answer;
     bool fits = value >= 0 && value <= value_max;
-    if (fits) object->values[setting] = value;
+    if (fits) {
+        object->values[setting] = value;
+        object->changes++;
+        object->calls = 0;
+    }
     return object_leave(library, fits ? OK : INVALID_VALUE);
 }
 

@@ -13,7 +13,7 @@
 #include "machine/export.h"
 #include "machine/status.h"
 
-enum { SETTINGS_MAX = 24 };  // of an object
+enum { SETTINGS_MAX = 22 };  // of an object
 
 struct library {
     enum thing thing;
@@ -37,6 +37,7 @@ struct library_object {
     uint64_t workspace_bytes;
     uint64_t hidden_area, area_bytes;  // the client's own memory in its stead
     int64_t values[SETTINGS_MAX];
+    int64_t calls, changes;  // calls that compute since the last change of a setting; such changes
 };
 
 // Begin a call, and end it. NULL: it has no object, and *answer is what it answers; the lock is free again.

@@ -4,13 +4,14 @@
 // and rocrand.h. A generator allocates its state when it generates, which is not simulated.
 
 #include "libraries/calls.h"
+#include "libraries/computed.h"
 
-enum { KIND, SEED, OFFSET, ORDERING, DIMENSIONS };
+enum { KIND, SEED, OFFSET, ORDERING, DIMENSIONS, IS_HOST };  // as quiesce.libraries.random has them
 
 enum { ORDERING_MAX = 201, DIMENSIONS_MAX = 20000 };
 
 static const struct library CURAND = {
-    THING_GENERATOR, .no_object = 101, .wrong = 104, .no_memory = 102, .failed = 203,
+    THING_GENERATOR, .no_object = 101, .wrong = 104, .no_memory = 102, .failed = 203, .unsupported = 999,
     .first_values = {[DIMENSIONS] = 1}};
 static const struct library HIPRAND = {
     THING_GENERATOR, .no_object = 101, .wrong = 104, .no_memory = 102, .failed = 203,
@@ -31,7 +32,8 @@ static bool is_of_cuda(int kind) {
 }
 static bool is_of_rocm(int kind) { return is_between(kind, 400, 411) || is_between(kind, 500, 504); }
 
-static int create(const char *function, const struct library *library, bool is_known, void **generator, int kind) {
+static int create(const char *function, const struct library *library, bool is_known, bool is_host, void **generator,
+                  int kind) {
     enum status status = object_enter(function);
     if (!status && !generator) status = INVALID_VALUE;
     if (!status && !is_known) {
@@ -41,15 +43,19 @@ static int create(const char *function, const struct library *library, bool is_k
     uint64_t made = 0;
     if (!status) status = object_make(library, &made);
     if (!status) object_find(library, made)->values[KIND] = kind;
+    if (!status) object_find(library, made)->values[IS_HOST] = is_host;
     if (!status) *generator = (void *)made;
     return object_leave(library, status);
 }
 
-#define CREATE_GENERATOR(library, name, is_known) \
-    FUNCTION(name)(void **generator, int kind) { return create(#name, &library, is_known(kind), generator, kind); }
+#define CREATE_ON(library, name, is_known, is_host) \
+    FUNCTION(name)(void **generator, int kind) { \
+        return create(#name, &library, is_known(kind), is_host, generator, kind); \
+    }
+#define CREATE_GENERATOR(library, name, is_known) CREATE_ON(library, name, is_known, false)
 
 CREATE_GENERATOR(CURAND, curandCreateGenerator, is_of_cuda)
-CREATE_GENERATOR(CURAND, curandCreateGeneratorHost, is_of_cuda)
+CREATE_ON(CURAND, curandCreateGeneratorHost, is_of_cuda, true)
 DESTROY(CURAND, curandDestroyGenerator)
 SET_STREAM(CURAND, curandSetStream)
 SET_WIDE(CURAND, curandSetPseudoRandomGeneratorSeed, SEED)
@@ -58,6 +64,16 @@ SET(CURAND, curandSetGeneratorOrdering, ORDERING, ORDERING_MAX)
 SET(CURAND, curandSetQuasiRandomGeneratorDimensions, DIMENSIONS, DIMENSIONS_MAX)
 VERSION(CURAND, curandGetVersion, CURAND_RELEASES)
 PROPERTY(CURAND, curandGetProperty, CURAND_RELEASES)
+
+COMPUTES(CURAND, curandGenerate)
+COMPUTES(CURAND, curandGenerateLongLong)
+COMPUTES(CURAND, curandGenerateUniform)
+COMPUTES(CURAND, curandGenerateUniformDouble)
+COMPUTES(CURAND, curandGenerateNormal)
+COMPUTES(CURAND, curandGenerateNormalDouble)
+COMPUTES(CURAND, curandGenerateLogNormal)
+COMPUTES(CURAND, curandGenerateLogNormalDouble)
+COMPUTES(CURAND, curandGeneratePoisson)
 
 CREATE_GENERATOR(HIPRAND, hiprandCreateGenerator, is_of_rocm)
 CREATE_GENERATOR(HIPRAND, hiprandCreateGeneratorHost, is_of_rocm)
