@@ -87,7 +87,7 @@ def _runs_libraries(options: ExecOptions, *, kernels: bool) -> bool:
         raise ConfigurationError(
             f"--libraries run needs packages that are not installed; run {INSTALL_LIBRARIES}"
             if kernels
-            else "--libraries run needs kernels that compute; leave out --kernels off"
+            else "--libraries run can't be had: it needs kernels that compute; leave out --kernels off"
         )
     return can_run
 
