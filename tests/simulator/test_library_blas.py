@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -357,3 +358,28 @@ def test_a_call_that_no_row_describes_fails_by_its_name(libraries: MakeLibraries
     types = (at, 28, 4, at, 28, 4, one, at, 2, 4, 68, -1)  # CUDA_R_8F_E4M3
     assert on.call("cublasGemmEx", on.blas, 0, 0, 4, 4, 4, one, *types) == 15
     assert "cublasGemmEx is not simulated; products of the types 28, 28 and 2" in capfd.readouterr().err
+
+
+def test_a_product_is_captured_and_runs_with_each_launch(on: Libraries) -> None:
+    a, client = random(np.float32, 4, 4), on.client
+    at, ct, stream = on.put(a), on.put(np.zeros((4, 4), np.float32)), on.stream()
+    one = on.host(1)
+    on.wait()
+    on.setting("cublasSetStream_v2", on.blas, stream)
+    client.ok("StreamBeginCapture", stream, 0)
+    on.ok_blas("Sgemm_v2", 0, 0, 4, 4, 4, one, at, 4, at, 4, one, ct, 4)
+    graph = ctypes.c_void_p()
+    client.ok("StreamEndCapture", stream, ctypes.byref(graph))
+    assert (on.get(ct, np.float32, 4, 4) == 0).all()
+    executable = client.make("GraphInstantiateWithFlags", graph, 0)
+    for _ in range(3):
+        client.ok("GraphLaunch", executable, stream)
+    client.ok("StreamSynchronize", stream)
+    assert close(on.get(ct, np.float32, 4, 4), 3 * a @ a)
+
+
+def test_a_launch_that_is_to_fail(libraries: MakeLibraries) -> None:
+    on = libraries(fail="launch:1")
+    a, one = on.put(random(np.float32, 4, 4)), on.host(1)
+    assert on.call("cublasSgemm_v2", on.blas, 0, 0, 4, 4, 4, one, a, 4, a, 4, one, a, 4) == 14
+    on.ok_blas("Sgemm_v2", 0, 0, 4, 4, 4, one, a, 4, a, 4, one, a, 4)

@@ -97,6 +97,7 @@ def wanted(name: str) -> tuple[str, ...]:
 def test_signatures_are_those_of_the_headers() -> None:
     declared = prototypes()
     both = sorted(TABLE.keys() & declared.keys())
-    assert len(both) > 100, "hardly any function was found"
+    least = 100 if "cublasCreate_v2" in declared else 6  # of which one package alone may be there
+    assert len(both) > least, "hardly any function was found"
     wrong = {name: (wanted(name), declared[name]) for name in both if wanted(name) != declared[name]}
     assert wrong == {}
