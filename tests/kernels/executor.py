@@ -102,6 +102,7 @@ _CALLBACKS: Final[dict[str, Any]] = {
     )(_assert),
     "quiesce_kernel_malloc": ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)(_malloc),
     "quiesce_kernel_free": ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)(_free),
+    "quiesce_kernel_follows": ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)(lambda context: 0),
 }
 
 

@@ -233,21 +233,26 @@ def test_what_is_not_understood_keeps_its_form(before: str, is_wide: bool) -> No
     assert _run(text, True, (33, 1), 2, 5) == _run(text, False, (33, 1), 2, 5)
 
 
+@pytest.mark.parametrize("rounds", [1, 5])
 @pytest.mark.parametrize(("type_", "first"), [("u16", 65_530), ("s16", 32_760), ("u16", 3), ("s16", 65_530)])
-def test_a_row_whose_index_wraps(type_: str, first: int) -> None:
+def test_a_row_whose_index_wraps(type_: str, first: int, rounds: int) -> None:
+    """Also where a loop goes on from there, by the same step for all lanes."""
     text = (
-        f"{HEADER}.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n.reg .b64 %rd<8>;\n.reg .b32 %r<4>;\n"
+        f"{HEADER}.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n.reg .b64 %rd<8>;\n.reg .b32 %r<5>;\n"
         ".reg .b16 %h<4>;\nld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %r1, %tid.x;\n"
         f"cvt.u16.u32 %h1, %r1;\nadd.u16 %h1, %h1, {first};\ncvt.s64.{type_} %rd3, %h1;\nshl.b64 %rd3, %rd3, 2;\n"
-        "add.s64 %rd3, %rd1, %rd3;\nadd.s64 %rd3, %rd3, 131072;\nld.global.u32 %r2, [%rd3];\n"
+        "add.s64 %rd3, %rd1, %rd3;\nadd.s64 %rd3, %rd3, 131072;\nmov.u32 %r2, 0;\nmov.u32 %r3, 0;\n.reg .pred %p1;\n"
+        "again:\nld.global.u32 %r4, [%rd3];\nadd.u32 %r2, %r2, %r4;\nadd.s64 %rd3, %rd3, 8;\nadd.u32 %r3, %r3, 1;\n"
+        f"setp.lt.u32 %p1, %r3, {rounds};\n@%p1 bra again;\n"
         "mul.wide.u32 %rd4, %r1, 4;\nadd.s64 %rd4, %rd2, %rd4;\nst.global.u32 [%rd4], %r2;\nret;\n}\n"
     )
-    values = np.arange(3 << 15, dtype=np.uint32)
+    values = np.arange((3 << 15) + 16, dtype=np.uint32)
     out = np.zeros(20, np.uint32)
     executor.tuned[0] = executor.wide[0] = True
     Kernel(text, "k").launch(1, 20, values, out)
     indices = (np.arange(20) + first).astype(np.uint16).astype(np.int16 if type_ == "s16" else np.uint16)
-    assert out.tolist() == (indices.astype(int) + (1 << 15)).tolist()
+    each = indices.astype(int) + (1 << 15)
+    assert out.tolist() == (rounds * each + sum(2 * number for number in range(rounds))).tolist()
 
 
 HEAD: Final = "define i32 @f(ptr %context, i32 %x, i32 %n) local_unnamed_addr #0 {\nentry:\n"
@@ -290,6 +295,21 @@ def test_rows_grow_by_steps() -> None:
 def test_a_loop_that_all_lanes_leave_together() -> None:
     values, left_early = _shapes(LOOP.format("br label %T", ""))
     assert (values["%i"], values["%s"], left_early) == (Row(), Row(), set())
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_places_that_a_loop_goes_on_from(is_before: bool) -> None:
+    """They are a row if the first ones are, which has to be tested before the loop."""
+    test = "  %d = sext i32 %x to i64\n"
+    values, _ = _shapes(
+        f"{test if is_before else ''}  br label %O\nO:\n{'' if is_before else test}"
+        "  %p = getelementptr float, ptr %context, i64 %d\n  br label %L\nL:\n"
+        "  %q = phi ptr [ %p, %O ], [ %r, %L ]\n  %r = getelementptr i8, ptr %q, i64 96\n"
+        "  %c = icmp eq ptr %context, null\n  br i1 %c, label %L, label %M\nM:\n"
+        "  br i1 %c, label %O, label %E\nE:\n  ret i32 0\n}\n"
+    )
+    wanted = Row(4, frozenset({"%d"}))
+    assert [values[f"%{name}"] for name in "pqr"] == [wanted, *([wanted, wanted] if is_before else [None, None])]
 
 
 @pytest.mark.parametrize("condition", ["slt i32 %x, 7", "slt i32 %i, %x"])

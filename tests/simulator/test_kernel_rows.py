@@ -8,7 +8,13 @@ from typing import Final
 import pytest
 from tests.simulator.checked_kernels import Checked
 
-from quiesce.model.program_rules import KERNELS_ALIGNED, KERNELS_INSIDE, KERNELS_NOT_FREED, KERNELS_READ_WRITTEN
+from quiesce.model.program_rules import (
+    BLOCKS_ORDERED,
+    KERNELS_ALIGNED,
+    KERNELS_INSIDE,
+    KERNELS_NOT_FREED,
+    KERNELS_READ_WRITTEN,
+)
 from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
 from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
@@ -137,6 +143,25 @@ def test_bytes_that_were_picked(machine: MakeDevice) -> None:
     given.work(store, words + 4 * 314, ones, block=1, stream=second)
     (found,) = given.findings()
     assert f"both use 4 bytes at {words + 4 * 315:#x}" in found.observed
+
+
+SCATTER: Final = (
+    "mov.u32 %r5, %ctaid.x;\nmad.lo.u32 %r6, %r5, 16, %r1;\nmad.wide.u32 %rd3, %r6, 4, %rd2;\n"
+    "ld.global.u32 %r2, [%rd3];\nmad.wide.u32 %rd3, %r2, 4, %rd1;\nadd.u32 %r6, %r6, 1;\n"
+)
+"""Where a thread of one of several blocks of 16 picks a word, and the number of the thread, from 1 on."""
+
+
+@pytest.mark.parametrize("loop", ["", "mov.u32 %r3, 0;\nAGAIN:\n"], ids=["straight", "loop"])
+def test_blocks_that_pick_the_same_words(machine: MakeDevice, loop: str) -> None:
+    """Each write of a lane changes its word before the next access is looked at, or it would be no race."""
+    given = machine(races=2)
+    words, picked = given.words(*[0] * 64), given.words(*range(15), 40, *range(15), 41)
+    again = "add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p1, %r3, 2;\n@%p1 bra AGAIN;\n" if loop else ""
+    given.work(f"{SCATTER}{loop}st.global.u32 [%rd3], %r6;\n{again}", words, picked, block=16, grid=2)
+    (found,) = given.findings()
+    assert (found.rule, found.seen) == (BLOCKS_ORDERED, 15)
+    assert "thread (0, 0, 0) of block (1, 0, 0)" in found.observed
 
 
 PART: Final = (

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from quiesce.simulator.kernels.ptx.function import Function, Instruction
-from quiesce.simulator.kernels.ptx.operands import Address, Operand, Register, Special
+from quiesce.simulator.kernels.ptx.function import Function
+from quiesce.simulator.kernels.ptx.operands import Operand, Register, Special
 from quiesce.simulator.kernels.translation.control_flow import Block, flow_of
 from quiesce.simulator.kernels.translation.data_flow import effects_of, liveness_of
 from quiesce.simulator.kernels.translation.function_body import (
@@ -29,7 +29,7 @@ LANE: Final = "quiesce_kernel_lane"
 ROW: Final = "quiesce_kernel_row"
 """The function of a row of threads, which widening writes."""
 NARROW: Final = "quiesce_kernel_narrow"
-"""The function of a whole block for blocks that are too narrow for rows."""
+"""The function of a whole block for blocks that run thread by thread."""
 ROWS: Final = "quiesce_kernel_rows"
 """The function of a whole block by rows, whose accesses were judged before."""
 LANES: Final = 16
@@ -55,15 +55,13 @@ def is_worth_rows(function: Function, checks: bool) -> bool:
 
     Without checks each does. With checks those do that have no loop, whose accesses are judged as ranges of a block,
     and those with loops whose accesses are judged row by row. Loops over the whole grid are faster for all threads of
-    a block together: they use each place once, and one range says which places a round uses. Loops that read places
-    from memory gain nothing, since lanes are then judged one by one. To follow such places the runtime needs the
-    accesses of a thread one after another.
+    a block together: they use each place once, and one range says which places a round uses.
     """
     inside = loops_of(function) if checks else []
     if not inside:
         return True
     sizes = _grid_sizes(function)
-    return not any(map(_follows_indices, inside)) and any(not _strides_over(sizes, each) for each in inside)
+    return any(not _strides_over(sizes, each) for each in inside)
 
 
 def loops_of(function: Function) -> list[Sequence[Block]]:
@@ -89,25 +87,6 @@ def _is_grid_size(operand: Operand, found: set[Register]) -> bool:
     return operand in found or (isinstance(operand, Special) and operand.name.startswith("%nctaid"))
 
 
-def _follows_indices(blocks: Sequence[Block]) -> bool:
-    """Say whether a loop uses memory at places that depend on what it has read."""
-    instructions = [i for block in blocks for i in block.instructions]
-    found = {register for i in instructions if _reads_memory(i) for register in effects_of(i)[1]}
-    before = -1
-    while before != len(found):
-        before = len(found)
-        for i in instructions:
-            read, written = effects_of(i)
-            if not _reads_memory(i) and not found.isdisjoint(read):
-                found.update(written)
-    places = [each for i in instructions for each in i.operands if isinstance(each, Address)]
-    return any(isinstance(each.base, Register) and each.base in found for each in places)
-
-
-def _reads_memory(i: Instruction) -> bool:
-    return i.opcode in ("ld", "ldu", "atom") and "param" not in i.modifiers
-
-
 def _strides_over(sizes: frozenset[Register], blocks: Iterable[Block]) -> bool:
     """Say whether a loop goes on by steps that depend on the size of the grid."""
     return any(
@@ -117,7 +96,8 @@ def _strides_over(sizes: frozenset[Register], blocks: Iterable[Block]) -> bool:
 
 def lane_functions(program: Program, function: Function) -> list[str]:
     """Return the function of one thread, and that of a block, which calls the widened one."""
-    return [*lane_function(program, function), *rows_function("quiesce_kernel_block", NARROW)]
+    threads = [*is_for_threads(program, "%width"), *_BY_THREADS]
+    return [*lane_function(program, function), *rows_function("quiesce_kernel_block", threads)]
 
 
 def lane_function(program: Program, function: Function, judged: frozenset[tuple[int, int]] = frozenset()) -> list[str]:
@@ -148,27 +128,38 @@ def lane_function(program: Program, function: Function, judged: frozenset[tuple[
 _INDEX: Final = "i32 %x, i32 %y, i32 %z, i32 %linear"
 
 
-def rows_function(name: str, narrow: str = "") -> list[str]:
-    """Return a function that runs a block by rows. ``narrow`` is what runs one that is too narrow for that."""
+def is_for_threads(program: Program, width: str) -> list[str]:
+    """Return lines that say whether a block runs thread by thread: it is narrow, or its accesses are followed.
+
+    Some races are no mistakes if a thread does the right thing next: that is seen if threads run one after another.
+    """
+    narrow = f"icmp ult i32 {width}, {LEAST_WIDTH}"
+    if not program.variant.checks:
+        return [f"%is.for.threads = {narrow}"]
+    program.declare("declare i32 @quiesce_kernel_follows(ptr) nounwind")
+    return [
+        f"%is.narrow = {narrow}",
+        "%follows = call i32 @quiesce_kernel_follows(ptr %context)",
+        "%is.followed = icmp ne i32 %follows, 0",
+        "%is.for.threads = or i1 %is.narrow, %is.followed",
+    ]
+
+
+def rows_function(name: str, threads: Sequence[str] = ()) -> list[str]:
+    """Return a function that runs a block by rows. ``threads`` are lines for one that runs thread by thread."""
     return [
         f"declare i32 @{ROW}(ptr, i32, i32, i32, i32, i32)",
         f"define i32 @{name}(ptr noalias nocapture readonly %context) {ATTRIBUTES} {{",
         *_SIZES,
-        *(_narrow_block(narrow) if narrow else ["br label %begin"]),
+        *(threads or ["br label %begin"]),
         *_ROWS,
     ]
 
 
-def _narrow_block(narrow: str) -> list[str]:
-    return [
-        f"%is.narrow = icmp ult i32 %width, {LEAST_WIDTH}",
-        "br i1 %is.narrow, label %narrow, label %begin",
-        "narrow:",
-        f"%others = call i32 @{narrow}(ptr %context)",
-        "ret i32 %others",
-    ]
-
-
+_BY_THREADS: Final = f"""br i1 %is.for.threads, label %threads, label %begin
+threads:
+%others = call i32 @{NARROW}(ptr %context)
+ret i32 %others""".split("\n")
 _SIZES: Final = f"""entry:
 %width.place = getelementptr i8, ptr %context, i64 {BLOCK}
 %width = load i32, ptr %width.place, {INVARIANT}, !range !1

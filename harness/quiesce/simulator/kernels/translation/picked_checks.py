@@ -9,7 +9,7 @@ from __future__ import annotations
 from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.translation.access_recording import CELL_SHIFT, KINDS, STRIDE, TOUCHED
 from quiesce.simulator.kernels.translation.accesses import Judged
-from quiesce.simulator.kernels.translation.checks import CHECKS, CONSTANTS_BYTES, CONSTANTS_OFFSET, MEMORY_BYTES
+from quiesce.simulator.kernels.translation.checks import CHECKS, CONSTANTS_BYTES, CONSTANTS_OFFSET, MEMORY_BYTES, asked
 from quiesce.simulator.kernels.translation.emitter import Around, Emitter
 from quiesce.simulator.kernels.translation.lane_function import LANES
 from quiesce.simulator.kernels.translation.llvm_code import CalledShape
@@ -24,7 +24,7 @@ _LANES, _WORDS, _PLACES, _POINTERS = map(_wide, ("i1", "i32", "i64", "ptr"))
 
 
 def check_of_any(program: Program, function: Function, judged: Judged, number: int) -> list[str]:
-    """Return the function for accesses to any places. It says no to a first use of a cell: each lane then tells."""
+    """Return the function for accesses to any places."""
     e = Emitter(program, function, Around(CalledShape()))
     address = e.define(f"ptrtoint {_POINTERS} %pointer to {_PLACES}")
     offset = e.define(f"sub {_PLACES} {address}, {_splat('i64', program.variant.memory_base)}")
@@ -38,9 +38,7 @@ def check_of_any(program: Program, function: Function, judged: Judged, number: i
     if judged.access.kind != "load":
         _leave_if(e, _is_any_constant(e, offset))
     touched = e.shape.context(e, TOUCHED, "ptr")
-    cells = e.define(f"lshr {_PLACES} {within}, {_splat('i64', CELL_SHIFT)}")
-    known = _of_lanes(e, _splat("i32", judged.kinds))
-    _leave_if(e, _any(e, _missing(e, e.byte_offset(touched, KINDS * STRIDE), cells, known)))
+    _tell_of_cells(e, judged, e.byte_offset(touched, KINDS * STRIDE), address, within)
     for kind in range(KINDS):
         if judged.kinds >> kind & 1:
             _note(e, e.byte_offset(touched, kind * STRIDE), within, wanted, "i8" if judged.access.bytes <= 8 else "i16")
@@ -65,6 +63,24 @@ def _is_any_constant(e: Emitter, offset: str) -> str:
     within = e.define(f"sub {_PLACES} {offset}, {_splat('i64', CONSTANTS_OFFSET)}")
     constant = e.define(f"icmp ult {_PLACES} {within}, {_splat('i64', CONSTANTS_BYTES)}")
     return _any_lane(e, e.define(f"and {_LANES} %lanes, {constant}"))
+
+
+def _tell_of_cells(e: Emitter, judged: Judged, table: str, address: str, within: str) -> None:
+    """Tell the runtime of the first lane that uses a cell, as long as there is a cell that was not used before."""
+    again, tell, known = (e.new_label() for _ in range(3))
+    cells = e.define(f"lshr {_PLACES} {within}, {_splat('i64', CELL_SHIFT)}")
+    wanted = _of_lanes(e, _splat("i32", judged.kinds))
+    e.emit(f"br label %{again}")
+    e.place(again)
+    bits = _bits(e, e.define(f"icmp ne {_WORDS} {_missing(e, table, cells, wanted)}, zeroinitializer"))
+    e.emit(f"br i1 {e.define(f'icmp eq i{LANES} {bits}, 0')}, label %{known}, label %{tell}")
+    e.place(tell)
+    lane = e.cast(e.pure(f"i{LANES}", f"llvm.cttz.i{LANES}", f"i{LANES} {bits}", "i1 true"), LANES, 32)
+    place, thread = e.define(f"extractelement {_PLACES} {address}, i32 {lane}"), e.define(f"add i32 %linear, {lane}")
+    numbers = (f"i32 {judged.access.number(judged.kinds)}", "i32 %site", f"i32 {thread}", "ptr %frame")
+    e.call("ptr", asked(judged), "ptr %context", f"i64 {place}", *numbers, attributes="cold nounwind")
+    e.emit(f"br label %{again}")
+    e.place(known)
 
 
 def _note(e: Emitter, table: str, within: str, wanted: str, type_: str) -> None:
@@ -108,7 +124,11 @@ def _any(e: Emitter, words: str) -> str:
 
 
 def _any_lane(e: Emitter, lanes: str) -> str:
-    return e.define(f"icmp ne i{LANES} {e.define(f'bitcast {_LANES} {lanes} to i{LANES}')}, 0")
+    return e.define(f"icmp ne i{LANES} {_bits(e, lanes)}, 0")
+
+
+def _bits(e: Emitter, lanes: str) -> str:
+    return e.define(f"bitcast {_LANES} {lanes} to i{LANES}")
 
 
 def _splat(type_: str, value: int) -> str:

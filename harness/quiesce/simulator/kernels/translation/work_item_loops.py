@@ -22,7 +22,7 @@ from quiesce.simulator.kernels.translation.function_body import (
     write_values_before,
 )
 from quiesce.simulator.kernels.translation.hoisted_checks import Ranges
-from quiesce.simulator.kernels.translation.lane_function import LEAST_WIDTH, ROWS, lane_function, rows_function
+from quiesce.simulator.kernels.translation.lane_function import ROWS, is_for_threads, lane_function, rows_function
 from quiesce.simulator.kernels.translation.llvm_code import BLOCK, LoopShape
 from quiesce.simulator.kernels.translation.program import Program
 
@@ -139,8 +139,8 @@ def _ranged_loop(program: Program, function: Function, name: str, *, by_rows: bo
         e.emit("ret i32 %others")
         e.place("right")
         if by_rows:
-            e.emit(f"%is.narrow = icmp ult i32 {_size('x')}, {LEAST_WIDTH}")
-            e.emit("br i1 %is.narrow, label %begin, label %by.rows")
+            e.lines += is_for_threads(program, _size("x"))
+            e.emit("br i1 %is.for.threads, label %begin, label %by.rows")
             e.place("by.rows")
             e.emit(f"%whole = call i32 @{ROWS}(ptr %context)")
             e.emit("ret i32 %whole")

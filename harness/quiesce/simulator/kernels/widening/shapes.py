@@ -121,11 +121,17 @@ def _judged(i: Instruction, place: Shape, bytes_: int) -> Shape:
 
 def _joined(shapes: Shapes, i: Instruction, found: list[Shape]) -> Shape:
     first = found[0]
-    if first is None or first.tests or any(each != first for each in found[1:]):
+    if first is None or any(each != first for each in found[1:]) or not _last(shapes, i.block, first.tests):
         return None
     back = [each for each in i.labels if shapes.flow.goes_back(each, i.block)]
     ways = max(len(back), len(i.labels) - len(back))
     return None if i.block in shapes.joins and ways > 1 else first
+
+
+def _last(shapes: Shapes, block: str, tests: frozenset[str]) -> bool:
+    """Say whether tests are done before the loops that a block is in: what they found holds in all rounds."""
+    around = shapes.flow.around(block)
+    return not any(shapes.blocks[test] in shapes.flow.loops[header] for test in tests for header in around)
 
 
 def _follow_branch(shapes: Shapes, i: Instruction) -> None:

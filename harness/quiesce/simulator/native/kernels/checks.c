@@ -64,6 +64,11 @@ bool checks_follow(follow_access *each) {
 
 follow_access *checks_follower(void) { return follow; }
 
+uint32_t quiesce_kernel_follows(struct kernel_context *context) {
+    (void)context;
+    return follow != NULL;
+}
+
 void *checks_bits(void) { return bits; }
 void *checks_bits_of_memory(void) { return shadow_of(running.device); }
 

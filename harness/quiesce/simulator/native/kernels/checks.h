@@ -28,6 +28,7 @@ void checks_mute(bool is_muted);  // nothing that is wrong from now on is observ
 typedef void follow_access(const struct access *access, uint32_t touches, uint32_t site);
 bool checks_follow(follow_access *follow);  // false: there is no memory for it
 follow_access *checks_follower(void);       // who is told now, or NULL
+uint32_t quiesce_kernel_follows(struct kernel_context *context);  // called by kernels: whether anybody is
 // The bits that kernels look at by themselves (memory/shadow.h): none of them is set while accesses are followed.
 void *checks_bits(void);
 void *checks_bits_of_memory(void);  // whether or not

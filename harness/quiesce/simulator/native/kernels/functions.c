@@ -20,6 +20,7 @@ static const struct {
     void (*address)(void);
 } FUNCTIONS[] = {
     FUNCTION(quiesce_kernel_print) FUNCTION(quiesce_kernel_assert)
+    FUNCTION(quiesce_kernel_follows)
     FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy) FUNCTION(quiesce_kernel_check_copy)
     FUNCTION(quiesce_kernel_check_any) FUNCTION(quiesce_kernel_outside_local)
     FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
