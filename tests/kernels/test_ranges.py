@@ -48,6 +48,7 @@ class Judge:
             "quiesce_kernel_check": one(self._one),
             "quiesce_kernel_shared": ctypes.CFUNCTYPE(None, place, wide, word, word, word)(self._shared),
             "quiesce_kernel_barrier": ctypes.CFUNCTYPE(None, place)(lambda context: None),
+            "quiesce_kernel_lanes": ctypes.CFUNCTYPE(None, place, *4 * [word])(lambda *_: None),
             "quiesce_kernel_line": ctypes.CFUNCTYPE(word, place, place, word, place)(self._line),
         }
         self.kernel = Kernel(text, "k", checks=functions)

@@ -190,6 +190,28 @@ def test_a_part_of_a_matrix(machine: MakeDevice, turn: str, inside: tuple[int, i
     assert f"at {place:#x}" in found.observed
 
 
+SHUFFLE: Final = "shfl.sync.bfly.b32 %r7, %r1, 1, 31, -1;\nmul.wide.u32 %rd5, %r7, 4;\nadd.u64 %rd3, %rd1, %rd5;\n"
+"""The place of the neighbour's word in ``%rd3``."""
+
+
+def test_places_that_shuffles_tell(machine: MakeDevice) -> None:
+    given = machine()
+    given.work(f"{SHUFFLE}st.global.u32 [%rd3], %r1;\n", given.words(*range(40)), block=64)
+    (found,) = given.findings()
+    assert (found.rule, found.seen) == (KERNELS_INSIDE, 24)
+    assert "in thread (40, 0, 0)" in found.observed
+
+
+def test_places_that_lanes_of_a_branch_use(machine: MakeDevice) -> None:
+    """Lanes of a warp come to a shuffle from two branches: each goes on by itself, and is judged."""
+    given = machine()
+    branches = f"setp.lt.u32 %p2, %r1, 2;\n@%p2 bra FEW;\n{SHUFFLE}bra DONE;\nFEW:\n{SHUFFLE}DONE:\n"
+    given.work(f"{branches}st.global.u32 [%rd3+8], %r1;\n", given.words(*range(32)), block=32)
+    (found,) = given.findings()
+    assert (found.rule, found.seen) == (KERNELS_INSIDE, 2)
+    assert "in thread (30, 0, 0)" in found.observed
+
+
 @pytest.mark.parametrize("shift", [0, 1, 5])
 def test_bytes_that_two_streams_use(machine: MakeDevice, shift: int) -> None:
     """Races are found by the bytes that a launch used, and no others."""

@@ -130,15 +130,12 @@ def _inline(kernel: Kernel) -> Kernel:
 
 
 def _find_rows(kernel: Kernel) -> Kernel:
-    """Say whether functions for rows of threads are made: of kernels that never wait, or in which warps do something.
-
-    With checks, the latter keep their form.
-    """
+    """Say whether functions for rows of threads are made: of kernels that never wait, or with operations of warps."""
     variant, function = kernel.program.variant, kernel.function
     if not variant.wide or kernel.has_memory or any(i.opcode == "call" for i in function.instructions()):
         return kernel
     if kernel.waits:
-        is_wide = kernel.tuned and not variant.checks and has_warp_operations(function)
+        is_wide = kernel.tuned and has_warp_operations(function)
         return replace(kernel, wide=is_wide)
     is_wide = is_worth_rows(function, variant.checks)
     return replace(kernel, wide=is_wide, tuned=kernel.tuned and not is_wide)

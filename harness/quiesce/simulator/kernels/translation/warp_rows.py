@@ -16,7 +16,7 @@ from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.ptx.operands import Operand, Register
 from quiesce.simulator.kernels.translation.control_flow import START, Flow, flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import DONE, Frames, type_of
-from quiesce.simulator.kernels.translation.data_flow import liveness_of
+from quiesce.simulator.kernels.translation.data_flow import is_certainly_used, liveness_of
 from quiesce.simulator.kernels.translation.emitter import Emitter, WarpOperands
 from quiesce.simulator.kernels.translation.function_body import ATTRIBUTES, clear, prepare, write_values_before
 from quiesce.simulator.kernels.translation.instructions.synchronisation import (
@@ -64,7 +64,9 @@ def warp_functions(program: Program, function: Function, frames: Frames) -> list
     lines = []
     for state, position in first.beginnings.items():
         lines += _WarpStates(prepare(program, function, _WarpShape()), flow, frames).write(state, position)
-    return [*lines, *_block_function(frames, list(first.beginnings))]
+    if program.variant.checks:
+        program.declare("declare void @quiesce_kernel_barrier(ptr) nounwind")
+    return [*lines, *_block_function(frames, list(first.beginnings), program.variant.checks)]
 
 
 class _WarpShape(LaneShape):
@@ -141,8 +143,13 @@ class _WarpStates(States):
         leaving = {number for number in reached if self._may_leave(number, int(number in of_all))}
         if place >= 0 and self._may_leave(first, place + 1):
             leaving.add(START)
+        asked = frozenset(n for n in of_all if blocks[n][0].opcode == "shfl" and self._is_judged((n, 0)))
         waiting = {number for number, listed in blocks.items() if listed and waits_for_some(listed[0])}
-        return frozenset(waiting - whole_nodes(Nodes(ways, frozenset(leaving), of_all)))
+        return frozenset(waiting - whole_nodes(Nodes(ways, frozenset(leaving), of_all, asked)))
+
+    def _is_judged(self, position: Position) -> bool:
+        """Say whether a shuffle from a lane that takes no part would be a mistake: its result is certainly used."""
+        return self._e.program.variant.checks and is_certainly_used(self._flow, position)
 
     def _may_leave(self, number: int, place: int) -> bool:
         """Say whether lanes may leave in a block, from one of its instructions on."""
@@ -166,23 +173,34 @@ class _WarpStates(States):
             self._leave(e, self._frames.places[e.position])
             e.place(e.new_label())  # nothing comes here
             return
-        write = _OPERATIONS.get(operation)
         if e.position[0] not in self._parting:
-            assert write is not None
-            self._result, self._predicate = write(e, operation, operands)
+            self._take_part(e, operation, operands)
             return
         before = self._frames.entered[e.position[0]]
-        if write is None:
+        if operation not in _OPERATIONS:
             self._leave(e, before)
             e.place(e.new_label())  # nothing comes here
             return
         do, part = e.new_label(), e.new_label()
         meets = e.call("i1", "warp.meets", f"i32 {operands.mask}", attributes=_CONVERGENT)
+        if operation in SHUFFLE.values() and self._is_judged(e.position):
+            how = (f"i32 {operation}", f"i32 {operands.second}", f"i32 {operands.third}")
+            lacks = _ask(e, "i1", "lacks", *how, f"i32 {operands.mask}")
+            meets = e.define(f"and i1 {meets}, {e.define(f'xor i1 {lacks}, true')}")
         e.emit(f"br i1 {meets}, label %{do}, label %{part}")
         e.place(part)
         self._leave(e, before)
         e.place(do)
-        self._result, self._predicate = write(e, operation, operands)
+        self._take_part(e, operation, operands)
+
+    def _take_part(self, e: Emitter, operation: int, operands: WarpOperands) -> None:
+        """Do an operation; with checks, its lanes have met."""
+        if e.program.variant.checks and operation != ACTIVE_MASK:
+            warp = e.define("lshr i32 %linear, 5")
+            is_barrier = str(int(operation == WARP_BARRIER))
+            numbers = (f"i32 {warp}", f"i32 {operands.mask}", f"i1 {is_barrier}")
+            e.call("void", "warp.met", "ptr %context", *numbers, attributes=_CONVERGENT)
+        self._result, self._predicate = _OPERATIONS[operation](e, operation, operands)
 
     def _leave(self, e: Emitter, state: int) -> None:
         for register in self._frames.kept(self._frames.states[state - 1].kept):
@@ -268,11 +286,12 @@ _OPERATIONS: Final[Mapping[int, Callable[[Emitter, int, WarpOperands], tuple[str
 # -- the function of a block
 
 
-def _block_function(frames: Frames, states: list[int]) -> list[str]:
+def _block_function(frames: Frames, states: list[int], checks: bool) -> list[str]:
     """Return what runs all warps from a state on, and then from the next one if all threads are in it."""
     code: list[str] = []
     for state in states:
-        code += [f"S{state}:", *_share(frames, state), *_rows(state)]
+        met = ["call void @quiesce_kernel_barrier(ptr %context)"] if checks and state else []
+        code += [f"S{state}:", *met, *_share(frames, state), *_rows(state)]
     cases = " ".join(f"i32 {state}, label %S{state}" for state in states)
     others = " ".join(f"i32 {state}, label %S{state}" for state in states if state)
     return [

@@ -32,6 +32,8 @@ class Nodes:
     """Where lanes may leave: they end, or wait for others, or may not all be there for an operation."""
     of_all: tuple[int, ...]
     """Those that begin with an operation of all lanes, in order."""
+    asked: frozenset[int] = frozenset()
+    """Those of them where something is asked in any case, and lanes may leave."""
 
 
 def whole_nodes(nodes: Nodes) -> frozenset[int]:
@@ -40,7 +42,9 @@ def whole_nodes(nodes: Nodes) -> frozenset[int]:
     before = [START]
     for node in nodes.of_all:
         open_ = set(nodes.leaving) | (set(nodes.of_all) - known)
-        if any(_follows(nodes, each, node, open_) for each in before[: -_TRIED_MAX - 1 : -1]):
+        if node not in nodes.asked and any(
+            _follows(nodes, each, node, open_) for each in before[: -_TRIED_MAX - 1 : -1]
+        ):
             known.add(node)
         before.append(node)
     return frozenset(known)

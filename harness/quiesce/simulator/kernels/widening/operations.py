@@ -35,6 +35,10 @@ _FUNCTIONS: Final = frozenset(
     ]
 )
 """LLVM's functions that exist for vectors as well: https://llvm.org/docs/LangRef.html#intrinsic-functions"""
+ANY: Final = "any"
+"""How the name ends of a function that judges any places."""
+JUDGED_LANES: Final = 16
+"""For so many lanes there are functions that judge the places of a row (``translation/row_checks.py``)."""
 _IMMEDIATE: Final = {"abs": 1, "ctlz": 1, "cttz": 1, "is.fpclass": 1}
 """Which of their arguments is a constant for all lanes."""
 _TYPE: Final = re.compile(r"\.(i\d+|f16|f32|f64)(?=\.|$)")
@@ -255,9 +259,7 @@ def _judge(lines: Lines, i: Instruction) -> None:
     shape = lines.shape(pointer)
     assert shape is not None
     first, all_ = lines.scalar(pointer), lines.vector(pointer)
-    arguments = [(each.type, lines.scalar(each)) for each in i.operands]
-    wraps = _wraps(lines, shape)
-    places, ask, each = _judge_lanes(lines, i, all_, wraps, "row" if shape.step else "one", arguments)
+    places, ask, each = _judge_lanes(lines, i, all_, _wraps(lines, shape), "row" if shape.step else "one")
     wraps = lines.define(f"phi i1 [false, %{ask}], [true, %{each}]")
     lines.emit(f"store i1 {wraps}, ptr {lines.slot('wraps', i.result, 'i1')}")
     lines.give(i, first, places)
@@ -269,30 +271,69 @@ def _judge_any(lines: Lines, i: Instruction) -> None:
     if any(lines.shape(each) is None for each in i.operands if each != pointer):
         lines.give(i, vector=_in_turn(lines, i))
         return
-    all_ = lines.vector(pointer)
-    arguments = [
-        (lines.wide("ptr"), all_) if each == pointer else (each.type, lines.scalar(each)) for each in i.operands
-    ]
-    places, _, _ = _judge_lanes(lines, i, all_, "false", "any", arguments)
+    places, _, _ = _judge_lanes(lines, i, lines.vector(pointer), "false", ANY)
     lines.give(i, vector=places)
 
 
-def _judge_lanes(
-    lines: Lines, i: Instruction, all_: str, wraps: str, form: str, arguments: list[tuple[str, str]]
-) -> tuple[str, str, str]:
+def _judge_lanes(lines: Lines, i: Instruction, all_: str, wraps: str, form: str) -> tuple[str, str, str]:
     """Ask a function about all lanes, and if it says no, another one about each; return the answers, and both ways."""
     ask, each, after = (lines.new_label() for _ in range(3))
-    for operand in i.operands:
-        lines.vector(operand)  # both ways have them
+    for number, operand in enumerate(i.operands):  # both ways have them
+        lines.vector(operand)
+        if form != ANY or number != PLACE:
+            lines.scalar(operand)
     lines.emit(f"br i1 {wraps}, label %{each}, label %{ask}, !prof !7")
     lines.emit(f"{ask}:")
-    right = lines.call("i1", f"{i.detail}.{form}", *arguments, (lines.wide("i1"), lines.mask))
-    lines.emit(f"br i1 {right}, label %{after}, label %{each}")
+    right = _judge_parts(lines, i, form, each)
+    lines.emit(f"br label %{after}")
     lines.emit(f"{each}:")
     found = _in_turn(lines, i)
     lines.emit(f"br label %{after}")
     lines.emit(f"{after}:")
-    return lines.define(f"phi {lines.wide('ptr')} [{all_}, %{ask}], [{found}, %{each}]"), ask, each
+    return lines.define(f"phi {lines.wide('ptr')} [{all_}, %{right}], [{found}, %{each}]"), right, each
+
+
+def _judge_parts(lines: Lines, i: Instruction, form: str, otherwise: str) -> str:
+    """Ask for each 16 lanes whether the places are right, and go elsewhere if not; return the block that follows."""
+    for first in range(0, lines.lanes, JUDGED_LANES):
+        ask, following = lines.new_label(), lines.new_label()
+        mask = _part(lines, "i1", lines.mask, first)
+        if lines.lanes > JUDGED_LANES:
+            bits = lines.define(f"bitcast <{JUDGED_LANES} x i1> {mask} to i{JUDGED_LANES}")
+            any_ = lines.define(f"icmp ne i{JUDGED_LANES} {bits}, 0")
+            lines.emit(f"br i1 {any_}, label %{ask}, label %{following}")
+        else:
+            lines.emit(f"br label %{ask}")
+        lines.emit(f"{ask}:")
+        arguments = [
+            (f"<{JUDGED_LANES} x ptr>", _part(lines, "ptr", lines.vector(each), first))
+            if form == ANY and number == PLACE
+            else (each.type, _moved(lines, each, first))
+            for number, each in enumerate(i.operands)
+        ]
+        right = lines.call("i1", f"{i.detail}.{form}", *arguments, (f"<{JUDGED_LANES} x i1>", mask))
+        lines.emit(f"br i1 {right}, label %{following}, label %{otherwise}")
+        lines.emit(f"{following}:")
+    return following
+
+
+def _part(lines: Lines, type_: str, vector: str, first: int) -> str:
+    """Return so many lanes as are judged at once, from one on."""
+    if lines.lanes == JUDGED_LANES:
+        return vector
+    places = ", ".join(f"i32 {lane}" for lane in range(first, first + JUDGED_LANES))
+    wide = lines.wide(type_)
+    return lines.define(f"shufflevector {wide} {vector}, {wide} poison, <{JUDGED_LANES} x i32> <{places}>")
+
+
+def _moved(lines: Lines, operand: Operand, lane: int) -> str:
+    """Return an argument as it is for the row that begins with a lane."""
+    shape, value = lines.shape(operand), lines.scalar(operand)
+    if not lane or shape is None or not shape.step:
+        return value
+    if operand.type == "ptr":
+        return lines.define(f"getelementptr i8, ptr {value}, i64 {lane * shape.step}")
+    return lines.define(f"add {operand.type} {value}, {lane * shape.step}")
 
 
 def _in_turn(lines: Lines, i: Instruction) -> str:

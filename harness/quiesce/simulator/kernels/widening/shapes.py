@@ -28,7 +28,7 @@ class Row:
         return not self.step and not self.tests
 
 
-_OF_ALL_LANES: Final = frozenset({"warp.meets", "warp.active", "warp.ballot"})
+_OF_ALL_LANES: Final = frozenset({"warp.meets", "warp.active", "warp.ballot", "warp.lacks"})
 """Functions whose result is that of all lanes that run; see ``warps``."""
 Shape = Row | None
 """None: the lanes have any values."""

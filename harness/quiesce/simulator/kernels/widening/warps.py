@@ -77,6 +77,37 @@ def _is_whole(lines: Lines, mask: str, here: str, away: str) -> str:
     return lines.define(f"icmp eq i32 {lines.define(f'or i32 {missing}, {outside}')}, 0")
 
 
+def _met(lines: Lines, i: Instruction) -> None:
+    """Tell the runtime that lanes have met: those of each mask by themselves, from that of the first lane on."""
+    context, warp, mask, is_barrier = i.operands
+    lines.functions["warp.meet"] = _MEET
+    lines.declarations["quiesce_kernel_lanes"] = (
+        "declare void @quiesce_kernel_lanes(ptr, i32, i32, i1 zeroext, i1 zeroext) nounwind"
+    )
+    lanes = lines.wide("i1")
+    first = lines.define(f"extractelement {lines.wide('i32')} {lines.vector(warp)}, i64 0")
+    arguments = (
+        f"ptr {lines.scalar(context)}",
+        f"i32 {first}",
+        f"{lines.wide('i32')} {lines.vector(mask)}",
+        f"{lanes} {lines.mask}",
+        f"{lanes} %there",
+        f"i1 {lines.scalar(is_barrier)}",
+    )
+    lines.emit(f"call void @warp.meet({', '.join(arguments)})")
+
+
+def _lacks(lines: Lines, i: Instruction) -> None:
+    """Say whether the source of a lane takes no part."""
+    *how, mask = i.operands
+    source, _ = _sources(lines, how)
+    wide, here = lines.wide("i32"), lines.splat("i32", _bits(lines, lines.mask))
+    takes_part = lines.define(f"and {wide} {lines.vector(mask)}, {here}")
+    bit = lines.define(f"and {wide} {lines.define(f'lshr {wide} {takes_part}, {source}')}, splat (i32 1)")
+    absent = lines.define(f"icmp eq {wide} {bit}, zeroinitializer")
+    lines.give(i, lines.any(lines.both(lines.mask, absent)))
+
+
 def _active(lines: Lines, i: Instruction) -> None:
     lines.give(i, _bits(lines, lines.mask))
 
@@ -189,7 +220,7 @@ def _sources(lines: Lines, how: list[Operand]) -> tuple[str, str]:
 
 _OPERATIONS: Final[dict[str, Callable[[Lines, Instruction], None]]] = {
     **{"ends": _ends, "meets": _meets, "active": _active, "ballot": _ballot, "matches": _matches},
-    **{"shuffle": _shuffle, "within": _within},
+    **{"shuffle": _shuffle, "within": _within, "met": _met, "lacks": _lacks},
 }
 _NEUTRAL: Final = {
     **{"add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0},
@@ -244,6 +275,30 @@ _GROUPS: Final = _over_lanes(
     "i1=false",
     "%right = xor i1 %so.far, true\nret i1 %right",
 )
+_MEET: Final = """define internal void @warp.meet(ptr %context, i32 %warp, <32 x i32> %masks, <32 x i1> %lanes, \
+<32 x i1> %there, i1 %is.barrier) noinline nounwind {
+entry:
+%here = bitcast <32 x i1> %lanes to i32
+%all = bitcast <32 x i1> %there to i32
+br label %next
+next:
+%left = phi i32 [%here, %entry], [%left.next, %next]
+%lane = call i32 @llvm.cttz.i32(i32 %left, i1 true)
+%mask = extractelement <32 x i32> %masks, i32 %lane
+%part = and i32 %mask, %here
+%others = xor i32 %mask, -1
+%missing = and i32 %others, %all
+%are.all = icmp eq i32 %missing, 0
+call void @quiesce_kernel_lanes(ptr %context, i32 %warp, i32 %part, i1 zeroext %are.all, i1 zeroext %is.barrier)
+%less = and i32 %left, %others
+%own = shl i32 1, %lane
+%not.own = xor i32 %own, -1
+%left.next = and i32 %less, %not.own
+%is.done = icmp eq i32 %left.next, 0
+br i1 %is.done, label %done, label %next
+done:
+ret void
+}""".splitlines()
 _EQUALS: Final = _over_lanes(
     "<32 x i32> @warp.equals(<32 x i64> %values, <32 x i1> %lanes)",
     """%value = extractelement <32 x i64> %values, i32 %lane

@@ -23,7 +23,7 @@ static const struct {
     FUNCTION(quiesce_kernel_follows)
     FUNCTION(quiesce_kernel_check) FUNCTION(quiesce_kernel_copy) FUNCTION(quiesce_kernel_check_copy)
     FUNCTION(quiesce_kernel_check_any) FUNCTION(quiesce_kernel_outside_local)
-    FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier)
+    FUNCTION(quiesce_kernel_shared) FUNCTION(quiesce_kernel_barrier) FUNCTION(quiesce_kernel_lanes)
     FUNCTION(quiesce_kernel_fence)
     FUNCTION(quiesce_kernel_copies_commit) FUNCTION(quiesce_kernel_copies_wait)
     FUNCTION(quiesce_kernel_texture) FUNCTION(quiesce_kernel_texture_query) FUNCTION(quiesce_kernel_texture_kind)

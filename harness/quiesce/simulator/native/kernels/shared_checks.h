@@ -30,5 +30,7 @@ void *quiesce_kernel_check_any(struct kernel_context *context, uint64_t address,
 // A thread ends a group of asynchronous copies, and waits for all but the last ones of its groups.
 void quiesce_kernel_copies_commit(struct kernel_context *context, uint32_t thread);
 void quiesce_kernel_copies_wait(struct kernel_context *context, uint32_t groups_left, uint32_t thread);
+// Lanes of a warp have met, as those of shared_checks_order_lanes() have; of a kernel that runs warps as rows.
+void quiesce_kernel_lanes(struct kernel_context *context, uint32_t warp, uint32_t lanes, bool are_all, bool is_barrier);
 // All threads of a block have come to a barrier.
 void quiesce_kernel_barrier(struct kernel_context *context);
