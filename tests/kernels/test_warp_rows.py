@@ -13,9 +13,12 @@ from tests.kernels.executor import Deadlocked, Kernel
 from tests.kernels.programs import HEADER
 from tests.kernels.test_widening import Program
 
+from quiesce.simulator.kernels import compiler
 from quiesce.simulator.kernels.compiler import can_widen, compile_kernel
 from quiesce.simulator.kernels.ptx.module import Module
+from quiesce.simulator.kernels.translation.pipeline import translate_kernel
 from quiesce.simulator.kernels.translation.program import Variant
+from quiesce.simulator.kernels.translation.warp_rows import WARP_ROW
 
 _WORDS: Final = 64
 _OWN: Final = 8
@@ -218,3 +221,14 @@ def test_a_sum_of_a_block_by_warps() -> None:
     assert not can_widen() or b"quiesce_kernel_together\0" in compile_kernel(
         Module(f"{_HEAD}{body}{_END}"), "k", Variant(tuned=True, wide=True)
     )
+
+
+@pytest.mark.skipif(not can_widen(), reason="reads and writes the text of another version of LLVM")
+def test_places_of_a_warp_are_judged_at_once() -> None:
+    """Those of 16 lanes by one call, and those of single lanes only where it says no."""
+    text = f"{_HEAD}setp.gt.u32 %p1, %r1, 5;\nvote.sync.ballot.b32 %r3, %p1, -1;\n{_END}"
+    translated = translate_kernel(Module(text), "k", Variant(tuned=True, wide=True, checks=True))
+    begin = f"define internal i32 @{WARP_ROW}0("
+    row = compiler._with_rows(translated).partition(begin)[2].partition("\n}")[0]
+    assert row.count("call i1 @check0.row(") == 2
+    assert "quiesce_kernel_check" not in row

@@ -107,7 +107,7 @@ class _WarpStates(States):
     def write(self, state: int, position: Position) -> list[str]:
         """Return the function."""
         e, frames = self._e, self._frames
-        with e.section() as body, e.within(replace(e.around, suspension=self)):
+        with e.section() as body, e.within(replace(e.around, suspension=self, calls_checks=True)):
             if state:
                 kept = frames.states[state - 1].kept
                 shared = {r: e.load(type_of(r), self._shared(r)) for r in frames.kept(kept) if r in frames.uniform}
