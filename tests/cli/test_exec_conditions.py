@@ -50,6 +50,7 @@ def test_every_option_but_the_report_is_repeated() -> None:
         "libraries": ["off"],
         "no-kernel-checks": [],
         "no-host-checks": [],
+        "kernel-threads": ["2"],
         "kernel-seconds": ["5"],
         "kernel-faults": ["stop"],
         "explore-orders": ["2"],

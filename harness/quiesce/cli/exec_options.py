@@ -24,6 +24,7 @@ from quiesce.simulator.runtime import RECYCLING, SCHEDULES, MachineSettings, Sim
 _DECIMAL: Final = re.compile(r"(\d+) ?([KMGT])i?B?", re.IGNORECASE)
 """A size as many write it, whose unit is meant to be a power of 1024."""
 _ORDERS_MAX: Final = 1000
+_THREADS_MAX: Final = 64
 _LOOKED_AT: Final = 2
 """How many launches of each kernel are looked at for races of its blocks in device memory."""
 _USUAL: Final = "cuda:12"
@@ -61,6 +62,7 @@ class ExecOptions:
     host_checks: bool
     explore_orders: int
     strict: bool
+    kernel_threads: int
     kernel_seconds: int | None
     kernel_faults: str
 
@@ -93,6 +95,7 @@ class ExecOptions:
             **({"hosts": 1} if self.host_checks else {}),
             **({"orders": self.explore_orders} if self.explore_orders > 1 else {}),
             **({"strict": 1} if self.strict else {}),
+            **({"threads": self.kernel_threads} if self.kernel_threads > 1 else {}),
             **({"seconds": self.kernel_seconds} if self.kernel_seconds else {}),
             **({"stop": 1} if self.kernel_faults == "stop" else {}),
         }
@@ -312,6 +315,13 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
         "memory that nobody wrote (default: no)",
     )
     parser.add_argument(
+        "--kernel-threads",
+        type=_threads,
+        default=1,
+        metavar="N",
+        help="run the blocks of a launch on N cores where results and findings are those of one (default: 1)",
+    )
+    parser.add_argument(
         "--kernel-seconds",
         type=whole_number,
         metavar="N",
@@ -327,11 +337,17 @@ def _add_kernels(parser: argparse.ArgumentParser) -> None:
 
 
 def _orders(text: str) -> int:
+    return _up_to(text, _ORDERS_MAX, "orders")
+
+
+def _threads(text: str) -> int:
+    return _up_to(text, _THREADS_MAX, "threads")
+
+
+def _up_to(text: str, most: int, what: str) -> int:
     number = whole_number(text)
-    if not 1 <= number <= _ORDERS_MAX:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is no number of orders; write a whole number from 1 to {_ORDERS_MAX}"
-        )
+    if not 1 <= number <= most:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of {what}; write a whole number from 1 to {most}")
     return number
 
 

@@ -9,12 +9,19 @@ from quiesce.simulator.kernels.translation.coroutine_frames import Frames
 from quiesce.simulator.kernels.translation.llvm_code import BLOCK_THREADS_MAX, constant_text
 from quiesce.simulator.kernels.translation.program import Program
 
-ABI_VERSION = 11
+ABI_VERSION = 12
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 _PARAMETER_ALIGNMENT = 8
 
 
-def tables(program: Program, function: Function, suspends: bool, frames: Frames | None, frame_bytes: int) -> list[str]:
+def tables(
+    program: Program,
+    function: Function,
+    suspends: bool,
+    frames: Frames | None,
+    frame_bytes: int,
+    footprints: Sequence[int],
+) -> list[str]:
     """Return the constants that the runtime finds by name."""
     parameters = function.parameters
     states = frames.states if frames else []
@@ -38,6 +45,7 @@ def tables(program: Program, function: Function, suspends: bool, frames: Frames 
             [n for each in states for n in (each.operation, -1 if each.barrier is None else each.barrier)],
         ),
         _numbers("quiesce_kernel_state_sites", [each.site for each in states]),
+        _words("quiesce_kernel_footprints", footprints),
         *(_site_texts(program) if program.variant.checks else ()),
         f"@quiesce_kernel_variables = constant [{len(pairs) + 1} x ptr] [{', '.join([*pairs, 'ptr null'])}], align 8",
     ]
@@ -46,6 +54,11 @@ def tables(program: Program, function: Function, suspends: bool, frames: Frames 
 def _numbers(name: str, numbers: Sequence[int]) -> str:
     values = ", ".join(f"i32 {number}" for number in (*numbers, 0))
     return f"@{name} = constant [{len(numbers) + 1} x i32] [{values}], align 4"
+
+
+def _words(name: str, numbers: Sequence[int]) -> str:
+    values = ", ".join(f"i64 {number}" for number in numbers)
+    return f"@{name} = constant [{len(numbers)} x i64] [{values}], align 8"
 
 
 def metadata(function: Function) -> list[str]:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from quiesce.model.errors import RefusedKernel
+from quiesce.simulator.kernels.footprints.table import footprints
 from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.translation.access_recording import noting_functions
@@ -65,6 +66,8 @@ class Kernel:
     """Where threads wait or stop, and where their registers are meanwhile; None for threads that do neither."""
     frame_bytes: int = 0
     """How much memory each thread has to itself while it waits."""
+    footprints: tuple[int, ...] = ()
+    """What its blocks use of memory, as the runtime reads it."""
     lines: tuple[str, ...] = ()
     """The text so far."""
 
@@ -222,9 +225,15 @@ def _write_recorders(kernel: Kernel) -> Kernel:
     return kernel.with_lines(noting_functions(kernel.program))
 
 
+def _find_footprints(kernel: Kernel) -> Kernel:
+    """Find out which memory each block may use. What can't be translated was refused before."""
+    return replace(kernel, footprints=tuple(footprints(kernel.program, kernel.function)))
+
+
 def _write_tables(kernel: Kernel) -> Kernel:
     """Write what the runtime reads from the object: sizes, parameters, places in the text, states."""
-    return kernel.with_lines(tables(kernel.program, kernel.function, kernel.waits, kernel.frames, kernel.frame_bytes))
+    parts = (kernel.waits, kernel.frames, kernel.frame_bytes, kernel.footprints)
+    return kernel.with_lines(tables(kernel.program, kernel.function, *parts))
 
 
 def _declare(kernel: Kernel) -> Kernel:
@@ -256,7 +265,8 @@ PASSES: Final = (
     Pass("called functions", _write_called_functions, needs="program.numbers", gives="lines"),
     Pass("out-of-line checks", _write_called_checks, needs="program.checks_called, wide", gives="lines"),
     Pass("access recording", _write_recorders, needs="program.noted_words", gives="lines"),
-    Pass("tables", _write_tables, needs="program, waits, frames", gives="lines"),
+    Pass("footprints", _find_footprints, needs="function", gives="footprints"),
+    Pass("tables", _write_tables, needs="program, waits, frames, footprints", gives="lines"),
     Pass("declarations", _declare, needs="program.declarations", gives="lines"),
 )
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 11, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 12, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
 
 enum { GRID_WORKSPACE_BYTES = 12 };

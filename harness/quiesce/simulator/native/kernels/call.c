@@ -7,6 +7,7 @@
 
 #include "kernels/call_stack.h"
 #include "kernels/checks.h"
+#include "kernels/cores.h"
 #include "kernels/explore.h"
 #include "kernels/grid.h"
 #include "kernels/memory_races.h"
@@ -132,10 +133,11 @@ static const char *reason_of(int how) {
     }
 }
 
-static struct grid_end run(const struct kernel *kernel, const struct grid *grid) {
+static struct grid_end run(const struct kernel *kernel, struct grid *grid) {
     uint64_t blocks = (uint64_t)grid->blocks[0] * grid->blocks[1] * grid->blocks[2];
     bool looks = blocks > 1 && settings.checks && kernel_is_new(kernel) &&
                  memory_races_begin(kernel->name, blocks, RACES_OF_BLOCKS);
+    grid->threads_at_once = looks ? 1 : cores_for(grid);
     shared_checks_begin();
     struct grid_end end = grid_run(grid);
     shared_checks_end();
@@ -173,6 +175,7 @@ static struct round_place place_of_rounds(const struct kernel *kernel, const str
         struct grid again = *grid;
         again.object = traced;
         again.only = end->block;
+        again.threads_at_once = 1;
         again.order = order_numbered(0, 0, grid->blocks, grid->threads);
         run_muted(&again, traced);
     }

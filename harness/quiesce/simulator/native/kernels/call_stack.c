@@ -10,7 +10,8 @@
 
 enum { SPARE_BYTES = 256 << 10 };  // what functions need that do not call themselves
 
-static uint64_t used_bytes, limit_bytes;
+static _Thread_local uint64_t used_bytes;
+static uint64_t limit_bytes;
 static _Thread_local uint64_t lowest;  // of the addresses that this thread of the client may go down to
 
 static uint64_t find_lowest(void) {

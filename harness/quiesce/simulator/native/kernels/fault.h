@@ -2,9 +2,17 @@
 // where the system would end the whole process.
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 void fault_begin(void);  // this thread runs a kernel, which goes on at watch_jump when it ends before its time
 void fault_end(void);
 
-uint64_t fault_address(void);  // of the last such kernel
+uint64_t fault_address(void);  // of the last such kernel of this thread
+
+// The same for a thread that works beside the one that launched a kernel (workers.h). It has a stack for signals of its
+// own, says when it runs blocks, and leaves them where it is told to stop.
+void fault_begin_beside(char *stack, size_t bytes);
+void fault_run_beside(bool run);
+void fault_stop_beside(bool stop);

@@ -1,6 +1,8 @@
 #include "kernels/grid.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/room.h"
 #include "kernels/block.h"
@@ -12,12 +14,14 @@
 #include "kernels/stillness.h"
 #include "kernels/warp.h"
 #include "kernels/watch.h"
+#include "kernels/workers.h"
 #include "machine/hidden.h"
 #include "machine/mappings.h"
 #include "machine/settings.h"
 #include "order/stream_handles.h"
 
 enum { PARAMETERS, FIRST_OF_BLOCKS, WAITING_MAX = 1024 };  // rooms; blocks of a launch that is not cooperative
+enum { USUAL_ROUNDING = 0x1f80 };
 enum { FIRST_PATIENCE = 4 };  // rounds in which all blocks only look at memory, before that is looked at
 
 // The grid that runs. It outlives a jump out of the kernel.
@@ -33,6 +37,7 @@ static struct running {
         uint32_t size, barrier, arrivals;
     } workspace;
     struct waiting waiting;  // of the threads that can't go on
+    uint64_t address;        // that it had no memory at
 } running;
 static struct kernel_context context;  // of a block whose threads never wait
 
@@ -47,7 +52,7 @@ static uint32_t exchange_rounding(uint32_t word) {
 }
 
 static void place(uint64_t begun, struct kernel_context *block) {
-    static uint32_t turns;
+    static _Thread_local uint32_t turns;
     uint64_t number = permuted(&running.order.blocks, begun);
     block->block_turn = ++turns;
     block->checks = checks_bits();
@@ -248,10 +253,137 @@ static int run_waiting_blocks(void) {
     return 0;
 }
 
+// -- blocks that run at the same time ----------------------------------------------------------------------------------
+
+// What each thread of the processor has. They take the next blocks from one count.
+static struct hand {
+    struct kernel_context context;
+    struct room *room;
+    uint64_t block, address;  // that runs, or ran last; that it had no memory at
+    int end;
+} hands[WORKERS_MAX];
+static atomic_uint_fast64_t next_block, end_of_blocks;  // blocks from the latter on need not run
+static uint64_t blocks_each;
+static atomic_bool others_run;
+
+static int run_block_of(struct hand *hand) {
+    if (!running.object->info.suspends) return running.object->block(&hand->context);
+    struct block *block = block_in(hand->room);
+    block->context = hand->context;
+    block_open(block, running.object, &running.order, hand->room->memory + head_bytes());
+    int turn;
+    while ((turn = block_run(block)) > BLOCK_ENDED) continue;
+    return turn;
+}
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void run_beside(unsigned number);
+
+// The others begin when the first one has run for a while: most launches have come to their end by then.
+static void call_others(void) {
+    enum { ALONE_NANOSECONDS = 20000 };
+    static uint64_t begun;
+    if (!atomic_load(&next_block)) begun = now();
+    if (now() - begun < ALONE_NANOSECONDS) return;
+    atomic_store(&others_run, true);
+    watch_hold();
+    workers_begin(running.made - 1, run_beside);
+    watch_release();
+}
+
+static int run_blocks_of(struct hand *hand) {
+    for (;;) {
+        if (!atomic_load(&others_run)) call_others();
+        uint64_t each = atomic_load(&others_run) ? blocks_each : 1;
+        uint64_t first = atomic_fetch_add(&next_block, each), end = first + each;
+        for (uint64_t number = first; number < end; number++) {
+            if (number >= atomic_load(&end_of_blocks)) return 0;
+            hand->block = number;
+            place(number, &hand->context);
+            int how = run_block_of(hand);
+            if (how) return how;
+        }
+    }
+}
+
+static int run_hand(struct hand *hand) {
+    int how = sigsetjmp(watch_jump, 0);
+    return how ? how : run_blocks_of(hand);
+}
+
+// Those before the block that ended a kernel come to their end, as if they had run alone.
+static void end_hand(struct hand *hand, int how) {
+    uint_fast64_t end = atomic_load(&end_of_blocks);
+    hand->end = how;
+    hand->address = fault_address();
+    if (how)
+        while (hand->block < end && !atomic_compare_exchange_weak(&end_of_blocks, &end, hand->block)) continue;
+}
+
+static void run_beside(unsigned number) {
+    struct hand *hand = &hands[number];
+    exchange_rounding(USUAL_ROUNDING);
+    fault_run_beside(true);
+    end_hand(hand, run_hand(hand));
+    fault_run_beside(false);
+}
+
+static void open_hands(void) {
+    enum { PARTS = 16 };  // of the blocks, for each thread
+    for (unsigned i = 0; i < running.made; i++) {
+        hands[i] = (struct hand){.context = running.first, .room = running.rooms[i]};
+        hands[i].context.shared_base = (uint64_t)running.rooms[i]->shared;
+        hands[i].context.frames = running.rooms[i]->memory;
+    }
+    blocks_each = running.count / (PARTS * running.made) + 1;
+    atomic_store(&next_block, 0);
+    atomic_store(&others_run, false);
+    atomic_store(&end_of_blocks, running.count);
+}
+
+// The first block that did not come to its end. Of those that were stopped it is the first one, too.
+static struct hand *first_ended(void) {
+    struct hand *first = NULL;
+    for (unsigned i = 0; i < running.made; i++)
+        if (hands[i].end && (!first || hands[i].block < first->block)) first = &hands[i];
+    return first;
+}
+
+static int run_at_once(void) {
+    open_hands();
+    watch_block(&hands[0].context);
+    end_hand(&hands[0], run_hand(&hands[0]));
+    bool stops = hands[0].end == ENDED_BY_USER || hands[0].end == ENDED_BY_TIME;
+    watch_hold();
+    do {
+        stops |= watch_is_interrupted();
+        if (!stops) continue;
+        atomic_store(&end_of_blocks, 0);
+        workers_stop();
+    } while (!workers_wait());
+    enum kernel_end given_up = watch_give_up();
+    const struct hand *first = first_ended();
+    if (!first) return stops ? given_up : 0;
+    bool suspends = running.object->info.suspends;
+    running.blocks_waiting = suspends ? running.made : 0;
+    watch_block(suspends ? &block_in(first->room)->context : &first->context);
+    unsigned number = (unsigned)(first - hands);
+    if (first->end == ENDED_WAITING) note_waiting(number, number + 1, NULL);
+    running.address = first->address;
+    return first->end;
+}
+
 // -- the whole -------------------------------------------------------------------------------------------------------
 
 static int run_watched(void) {
+    if (running.made > 1) return run_at_once();
     int how = sigsetjmp(watch_jump, 0);
+    running.address = fault_address();
     if (how) return how;
     return running.object->info.suspends ? run_waiting_blocks() : run_blocks();
 }
@@ -270,6 +402,7 @@ static bool prepare(const struct grid *grid) {
         .shared_bytes = shared_bytes,
     };
     if (!room || !make_room()) return false;
+    while (running.made < grid->threads_at_once && make_room()) continue;
     for (uint32_t i = 0; i < object->info.parameter_bytes; i++)
         room->memory[i] = (char)HIDDEN(grid->hidden_parameters[i]);
     if (grid->only) {
@@ -291,7 +424,6 @@ static bool prepare(const struct grid *grid) {
 }
 
 struct grid_end grid_run(const struct grid *grid) {
-    enum { USUAL_ROUNDING = 0x1f80 };
     if (!prepare(grid)) return (struct grid_end){.no_memory = true};
     uint32_t before = exchange_rounding(USUAL_ROUNDING);
     watch_block(&running.first);
@@ -303,7 +435,7 @@ struct grid_end grid_run(const struct grid *grid) {
     exchange_rounding(before);
     print_end();
     if (how == ENDED_BY_USER || how == ENDED_BY_TIME) note_running();
-    struct grid_end end = {.how = how, .address = fault_address(), .waiting = running.waiting};
+    struct grid_end end = {.how = how, .address = running.address, .waiting = running.waiting};
     memcpy(end.block, how == ENDED_AWAITING ? running.waiting.places[0].block : watch_index(), sizeof end.block);
     rooms_give_back();
     return end;

@@ -13,6 +13,7 @@ struct grid {
     uint32_t blocks[3], threads[3];
     uint32_t dynamic_shared_bytes;
     struct order order;
+    unsigned threads_at_once;  // of the processor, that run blocks (footprints.h); 0 or 1: this one alone
     bool is_cooperative;                     // all its blocks may wait for each other
     void *touched;  // see touched.h
     const uint32_t *only;  // block of all of them that runs; NULL: all do

@@ -238,6 +238,9 @@ static bool describe(struct loading *loading, struct object *object) {
     object->arrays = TABLE("arrays", struct kernel_array, 1);
     object->states = TABLE("states", struct kernel_state, info->state_count);
     object->state_sites = TABLE("state_sites", int32_t, info->state_count);
+    object->footprints = TABLE("footprints", int64_t, 1);
+    if (object->footprints && object->footprints[0] > 1)
+        object->footprints = TABLE("footprints", int64_t, (uint32_t)object->footprints[0]);
     object->block = FUNCTION("block", run_block);
     object->thread = FUNCTION("thread", run_thread);
     object->together = FUNCTION("together", run_together);

@@ -20,6 +20,7 @@ struct object {
     run_thread *thread;  // of one whose threads do
     run_together *together;  // the same, all threads of a block at once; NULL: there is no such function
     const struct kernel_state *states;
+    const int64_t *footprints;  // see footprints.h
     // The instruction of each that all threads of a warp have to come to; -2 less the instruction, where they need not;
     // -1: it is not known.
     const int32_t *state_sites;

@@ -4,8 +4,9 @@
 #include <sys/mman.h>
 
 #include "machine/mappings.h"
+#include "machine/settings.h"
 
-enum { ROOMS_KEPT = 2, ALIGNMENT = 256 };  // the latter of shared memory: more than any type of PTX asks for
+enum { ALIGNMENT = 256 };  // of shared memory: more than any type of PTX asks for
 static const size_t GUARD_BYTES = (size_t)1 << 32 | (size_t)1 << 24;
 
 static struct room rooms[ROOMS_MAX];
@@ -53,7 +54,7 @@ static void trim(unsigned left) {
     while (count > left) unmap(&rooms[--count]);
 }
 
-void rooms_give_back(void) { trim(ROOMS_KEPT); }
+void rooms_give_back(void) { trim(1 + settings.kernel_threads); }
 
 void rooms_close(void) { trim(0); }
 

@@ -15,6 +15,6 @@ struct room {
 // memory never lead beyond it. NULL: the machine has no more.
 struct room *room_take(unsigned number, size_t threads_bytes, size_t shared_bytes);
 
-void rooms_give_back(void);  // all but the first two, which the next kernel will use
+void rooms_give_back(void);  // all but the first ones, which the next kernel will use
 void rooms_close(void);
 void rooms_range(void (*add)(const void *start, size_t bytes));  // they keep old content

@@ -73,6 +73,7 @@ static void begin_moment(void) {
 }
 
 void shared_checks_order_block(void) {
+    if (!settings.checks) return;
     begin_moment();
     memory_races_order_block();
 }
@@ -272,6 +273,7 @@ static void spell_out(void) {
 }
 
 void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool is_barrier) {
+    if (!settings.checks) return;
     spell_out();
     uint32_t(*moments)[WARPS_MAX] = shared_words.lanes_moments, of = warp % WARPS_MAX;
     bool is_over = lanes_meet(CLOCK_OF_READS, warp, lanes, are_all, &moments[CLOCK_OF_READS][of]);

@@ -13,7 +13,7 @@
 enum { STOPPABLE_SECONDS = 1, FIRST_TOLD_SECONDS = 10, SIGNALS = 2 };
 static const int NUMBERS[SIGNALS] = {SIGINT, SIGTERM};
 
-sigjmp_buf watch_jump;
+_Thread_local sigjmp_buf watch_jump;
 
 static struct {
     const char *name;
@@ -30,7 +30,8 @@ static sem_t woken;
 static bool made;
 static volatile bool idle;
 
-static volatile sig_atomic_t held, wanted, passed_on;
+static _Thread_local volatile sig_atomic_t held, wanted;
+static volatile sig_atomic_t passed_on;
 static volatile sig_atomic_t deadly;  // the signal that ends the client, once the kernel was left
 static volatile sig_atomic_t out_of_time;
 
@@ -43,8 +44,16 @@ void watch_leave(enum kernel_end how) {
     wanted = 0;
     sigemptyset(&signals);
     for (unsigned i = 0; i < SIGNALS; i++) sigaddset(&signals, NUMBERS[i]);
-    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);  // for the handler is left, and never returns
+    if (pthread_equal(pthread_self(), watched.runner))
+        pthread_sigmask(SIG_UNBLOCK, &signals, NULL);  // for the handler is left, and never returns
     siglongjmp(watch_jump, how);
+}
+
+void watch_interrupt(void) {
+    if (held)
+        wanted = 1;
+    else
+        watch_leave(how_to_end());
 }
 
 // What the client does about the signal. False: it is ignored. One that ends the client does so after its kernel was
@@ -72,10 +81,7 @@ static void stop(int number, siginfo_t *about, void *state) {
         return;
     }
     passed_on = 0;
-    if (held)
-        wanted = 1;
-    else
-        watch_leave(how_to_end());
+    watch_interrupt();
 }
 
 void watch_hold(void) { held = 1; }
@@ -83,6 +89,13 @@ void watch_hold(void) { held = 1; }
 void watch_release(void) {
     held = 0;
     if (wanted) watch_leave(how_to_end());
+}
+
+bool watch_is_interrupted(void) { return wanted; }
+
+enum kernel_end watch_give_up(void) {
+    held = wanted = 0;
+    return how_to_end();
 }
 
 // -- the thread ------------------------------------------------------------------------------------------------------

@@ -8,8 +8,12 @@
 #include "kernels/abi.h"
 
 // Where a kernel that is to end goes on: sigsetjmp(watch_jump, 0) returns there a second time, with an enum kernel_end.
-extern sigjmp_buf watch_jump;
+// Each thread that runs blocks has its own.
+extern _Thread_local sigjmp_buf watch_jump;
 _Noreturn void watch_leave(enum kernel_end how);
+
+// What the signal does that stops a kernel, on any thread that runs blocks of it.
+void watch_interrupt(void);
 
 void watch_begin(const char *name);
 void watch_block(const struct kernel_context *context);  // which block runs
@@ -24,3 +28,7 @@ void watch_die(void);
 // Between these two a kernel is not ended, for the thread is in a function of the C library.
 void watch_hold(void);
 void watch_release(void);
+
+// In between: whether the kernel is to end. Then the thread may end what it does, and say that it goes no further.
+bool watch_is_interrupted(void);
+enum kernel_end watch_give_up(void);

@@ -21,6 +21,7 @@ static const struct settings DEFAULTS = {
     .granularity_bytes = 512,
     .ring_entries = 1 << 18,
     .red_zone_bytes = 64,
+    .kernel_threads = 1,
     .poison = true,
 };
 
@@ -46,6 +47,7 @@ static const struct number {
     {"races", NUMBER(race_launches), 0, 1 << 30},
     {"strict", NUMBER(is_strict), 0, 1},
     {"stop", NUMBER(faults_stop), 0, 1},
+    {"threads", NUMBER(kernel_threads), 1, 64},
     {"seconds", NUMBER(kernel_seconds), 0, 1000000},
     {"poison", NUMBER(poison), 0, 1},
     {"stacks", NUMBER(stacks), 0, 1},

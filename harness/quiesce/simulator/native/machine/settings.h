@@ -40,6 +40,7 @@ struct settings {
     unsigned race_launches;    // how many launches of each kernel are looked at for races of its blocks in memory
     bool is_strict;            // also tell what many correct programs do: read what is not all written
     bool faults_stop;          // a kernel with a wrong access ends, as on a device
+    unsigned kernel_threads;   // that run the blocks of a launch, where its results are those of one
     unsigned kernel_seconds;   // after which a kernel is ended; 0: none is
     bool poison;               // fill memory when it is freed
     bool follows;              // flavour and version are those of a runtime that the process loaded or was linked with

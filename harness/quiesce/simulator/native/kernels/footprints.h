@@ -1,0 +1,47 @@
+// Whether blocks of a launch may run at the same time: what each of them may write, no other one uses. The compiler
+// states in a table what accesses use, as sums of what differs between threads times what the launch decides
+// (kernels/footprints in Python has the same numbers and the same words for it).
+//
+// An access whose place has no bounds that are known is taken to stay in the memory that its pointer points into.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Why blocks run one after another. The first ones the compiler states.
+enum alone {
+    ALONE_NOT,
+    ALONE_NOT_UNDERSTOOD,
+    ALONE_WAITS_FOR_MEMORY,
+    ALONE_ORDERS_MEMORY,
+    ALONE_READS_CHANGED,
+    ALONE_CHANGES_FLOATS,
+    ALONE_CALLS,
+    ALONE_USES_TEXTURES,
+    ALONE_COPIES,
+    ALONE_READS_PLACE,
+    ALONE_PLACE_UNKNOWN,
+    ALONE_MEMORY_UNKNOWN,  // from here on the launch decides
+    ALONE_WRITES_MEET,
+    ALONE_READS_WRITTEN,
+    ALONE_CHANGES_MEET,
+};
+
+// In words, after "its blocks run one after another: ".
+const char *alone_in_words(enum alone why);
+
+// What a launch knows. `parameters` are in plain sight.
+struct footprint_launch {
+    const int64_t *table;  // NULL: the object has none
+    const unsigned char *parameters;
+    uint32_t parameter_bytes;
+    const uint32_t *grid, *block;
+    // The address of a variable of the module.
+    uint64_t (*variable)(const void *of, uint64_t number);
+    const void *of;
+    // The memory that an address points into. False: none that is known.
+    bool (*find)(uint64_t address, uint64_t *start, uint64_t *bytes);
+};
+
+enum alone footprints_judge(const struct footprint_launch *launch);

@@ -1,0 +1,111 @@
+"""Launches whose blocks run on several cores: the same words as on one, and the same ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pytest
+from tests.simulator.kernel_programs import INDEX, Device, entry
+
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+
+pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
+
+MakeDevice = Callable[..., Device]
+ILLEGAL_ADDRESS, LAUNCH_TIMEOUT = 700, 702
+BLOCKS, THREADS = 200, 64
+COUNT: Final = BLOCKS * THREADS
+POINTERS: Final = "ld.param.u64 %rd1, [to];\nld.param.u64 %rd2, [from];\n"
+PLACES: Final = INDEX + POINTERS + "add.u64 %rd3, %rd1, %rd9;\nadd.u64 %rd4, %rd2, %rd9;\nld.global.u32 %r4, [%rd4];\n"
+ROUNDS: Final = (
+    "mov.u32 %r5, 0;\nAGAIN:\nmad.lo.u32 %r4, %r4, 1664525, %r1;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p1, %r5, 400;\n"
+    "@%p1 bra AGAIN;\n"
+)
+"""Work: a launch takes several milliseconds."""
+BODIES: Final = {
+    "words": PLACES + ROUNDS + "st.global.u32 [%rd3], %r4;\n",
+    "barrier": "{ .shared .b32 cells[64];\n.reg .b32 %s<4>;\n"
+    + PLACES
+    + ROUNDS
+    + "shl.b32 %s1, %r3, 2;\nmov.u32 %s2, cells;\nadd.u32 %s1, %s1, %s2;\nst.shared.u32 [%s1], %r4;\nbar.sync 0;\n"
+    "xor.b32 %s1, %s1, 4;\nld.shared.u32 %r4, [%s1];\nbar.sync 0;\nst.global.u32 [%rd3], %r4;\n}\n",
+    "counts": PLACES
+    + ROUNDS
+    + "and.b32 %r4, %r4, 1023;\nmul.wide.u32 %rd5, %r4, 4;\nadd.u64 %rd5, %rd1, %rd5;\nred.global.add.u32 [%rd5], 1;\n",
+    "floats": PLACES + ROUNDS + "cvt.rn.f32.u32 %f1, %r4;\nsqrt.rn.f32 %f1, %f1;\nst.global.f32 [%rd3], %f1;\n",
+}
+
+
+def results(device: Device, body: str) -> list[int]:
+    from_, to = device.words(*range(COUNT)), device.words(*[0] * COUNT)
+    function = device.kernel(entry("work", ".param .u64 to, .param .u64 from", body), "work")
+    for _ in range(3):
+        device.ok(function, BLOCKS, THREADS, to, from_)
+    return device.read(to, COUNT)
+
+
+def expected(name: str) -> list[int]:
+    """Return what the kernels compute, by NumPy."""
+    index = np.arange(COUNT, dtype="u4")
+    words = index.copy()
+    for _ in range(400):
+        words = words * np.uint32(1664525) + index
+    if name == "barrier":
+        words = words[index ^ 1]
+    if name == "floats":
+        words = np.sqrt(words.astype("f4")).view("u4")
+    if name == "counts":
+        words = 3 * np.bincount(words & 1023, minlength=COUNT)
+    return [int(each) for each in words]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("name", BODIES)
+def test_words_are_those_of_one_core(device: MakeDevice, name: str, threads: int) -> None:
+    assert results(device(threads=threads), BODIES[name]) == expected(name)
+
+
+def tasks() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def test_threads_are_made_once_and_kept(device: MakeDevice) -> None:
+    given = device(threads=4)
+    results(given, BODIES["words"])
+    made = tasks()
+    results(given, BODIES["words"])
+    assert tasks() == made >= 4
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_an_address_without_memory_names_the_first_block(
+    device: MakeDevice, threads: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever block comes to it first: one core would have come to block 50 only."""
+    body = (
+        PLACES + ROUNDS + "mov.u32 %r6, %ctaid.x;\nsetp.lt.u32 %p2, %r6, 50;\n@%p2 bra RIGHT;\n"
+        "add.u64 %rd4, %rd4, 0xA00000000000;\nRIGHT:\nld.global.u32 %r7, [%rd4];\nadd.u32 %r4, %r4, %r7;\n"
+        "st.global.u32 [%rd3], %r4;\n"
+    )
+    given = device(threads=threads)
+    from_, to = given.words(*range(COUNT)), given.words(*[0] * COUNT)
+    function = given.kernel(entry("work", ".param .u64 to, .param .u64 from", body), "work")
+    assert given.launch(function, BLOCKS, THREADS, to, from_) == ILLEGAL_ADDRESS
+    assert "in block (50, 0, 0)" in capfd.readouterr().err
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("waits", ["", "bar.sync 0;\n"])
+def test_a_kernel_without_an_end_is_stopped_on_all_cores(
+    device: MakeDevice, waits: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = device(threads=3, seconds=1)
+    body = PLACES + waits + "ENDLESS:\nadd.u32 %r4, %r4, 2;\nor.b32 %r4, %r4, 1;\nsetp.ne.u32 %p2, %r4, 0;\n"
+    body += "@%p2 bra ENDLESS;\nst.global.u32 [%rd3], %r4;\n"
+    from_, to = given.words(*range(COUNT)), given.words(*[0] * COUNT)
+    function = given.kernel(entry("work", ".param .u64 to, .param .u64 from", body), "work")
+    assert given.launch(function, BLOCKS, THREADS, to, from_) == LAUNCH_TIMEOUT
+    assert "was stopped after the time that --kernel-seconds gives it, in block (0, 0, 0)" in capfd.readouterr().err
