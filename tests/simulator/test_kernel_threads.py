@@ -8,9 +8,12 @@ from typing import Final
 
 import numpy as np
 import pytest
-from tests.simulator.kernel_programs import INDEX, Device, entry
+from tests.kernels.footprints import Memory, why_alone
+from tests.simulator.checked_kernels import Checked
+from tests.simulator.kernel_programs import HEADER, INDEX, Device, entry
 
 from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
+from quiesce.simulator.runtime.ledger import Seen
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
@@ -37,6 +40,29 @@ BODIES: Final = {
     + "and.b32 %r4, %r4, 1023;\nmul.wide.u32 %rd5, %r4, 4;\nadd.u64 %rd5, %rd1, %rd5;\nred.global.add.u32 [%rd5], 1;\n",
     "floats": PLACES + ROUNDS + "cvt.rn.f32.u32 %f1, %r4;\nsqrt.rn.f32 %f1, %f1;\nst.global.f32 [%rd3], %f1;\n",
 }
+
+
+WRONG: Final = {
+    "out of bounds": "setp.lt.u32 %p2, %r1, 9000;\n@%p2 bra RIGHT;\nadd.u64 %rd4, %rd4, 51200;\nRIGHT:\n"
+    "ld.global.u32 %r4, [%rd4];\n" + ROUNDS + "st.global.u32 [%rd3], %r4;\n",
+    "misaligned": "setp.lt.u32 %p2, %r1, 7000;\n@%p2 bra RIGHT;\nadd.u64 %rd4, %rd4, 1;\nRIGHT:\n"
+    "ld.global.u32 %r4, [%rd4];\n" + ROUNDS + "st.global.u32 [%rd3], %r4;\n",
+    "never written": "ld.global.u32 %r4, [%rd4+51200];\n" + ROUNDS + "st.global.u32 [%rd3], %r4;\n",
+    "nothing": "ld.global.u32 %r4, [%rd4];\n" + ROUNDS + "st.global.u32 [%rd3], %r4;\n",
+    "every third word": ROUNDS + "rem.u32 %r6, %r1, 3;\nsetp.ne.u32 %p2, %r6, 0;\n@%p2 ret;\n"
+    "st.global.u32 [%rd3], %r4;\n",
+    "a place that is read": "and.b32 %r6, %r4, 1020;\nmul.wide.u32 %rd6, %r6, 4;\nadd.u64 %rd6, %rd2, %rd6;\n"
+    "ld.global.u32 %r4, [%rd6];\n" + ROUNDS + "st.global.u32 [%rd3], %r4;\n",
+    "all words of a row": "shl.b32 %r6, %r1, 1;\nmul.wide.u32 %rd6, %r6, 4;\nadd.u64 %rd6, %rd1, %rd6;\n"
+    + ROUNDS
+    + "st.global.u32 [%rd6], %r4;\nst.global.u32 [%rd6+4], %r4;\n",
+}
+
+
+@pytest.mark.parametrize("body", [*BODIES.values(), *(PLACES + each for each in WRONG.values())])
+def test_what_is_tested_here_may_run_on_several_cores(body: str) -> None:
+    text = HEADER + entry("work", ".param .u64 to, .param .u64 from", body)
+    assert not why_alone(text, "work", (BLOCKS, 1, 1), (THREADS, 1, 1), (Memory(0), Memory(1)))
 
 
 def results(device: Device, body: str) -> list[int]:
@@ -95,6 +121,32 @@ def test_an_address_without_memory_names_the_first_block(
     function = given.kernel(entry("work", ".param .u64 to, .param .u64 from", body), "work")
     assert given.launch(function, BLOCKS, THREADS, to, from_) == ILLEGAL_ADDRESS
     assert "in block (50, 0, 0)" in capfd.readouterr().err
+
+
+def observed(checked: Callable[..., Checked], body: str, threads: int) -> tuple[object, ...]:
+    """Return all that is known of three launches: findings, touched bytes with their places, and words."""
+    given = checked(threads=threads)
+    from_, to = given.client.make("Malloc", 8 * COUNT), given.client.make("Malloc", 8 * COUNT)
+    given.client.ok("Memset", from_, 1, 4 * COUNT)
+    function = given.kernel(entry("work", ".param .u64 to, .param .u64 from", PLACES + body), "work")
+    for _ in range(3):
+        given.ok(function, BLOCKS, THREADS, to, from_)
+    launches = [record.number for record in given.client.machine.ledger.records() if record.seen is Seen.LAUNCHED]
+    touched = [given.client.machine.touched.of(each) for each in launches]
+    assert len(launches) == 3
+    assert all(touched)
+    found = [(each.rule, each.seen, each.observed) for each in given.findings()]
+    words = given.read(to, COUNT)
+    given.client.machine.close()
+    return found, touched, words
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_findings_and_touched_bytes_are_those_of_one_core(checked: Callable[..., Checked], name: str) -> None:
+    alone = observed(checked, WRONG[name], 1)
+    assert bool(alone[0]) == (name in ("out of bounds", "misaligned", "never written"))
+    for threads in (2, 8):
+        assert observed(checked, WRONG[name], threads) == alone, threads
 
 
 @pytest.mark.long

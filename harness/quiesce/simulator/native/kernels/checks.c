@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "kernels/access_log.h"
+#include "kernels/beside.h"
 #include "kernels/heap_history.h"
 #include "kernels/memory_rows.h"
 #include "kernels/memory_words.h"
@@ -27,18 +28,20 @@ static struct checked_launch running;
 static bool is_muted;
 static follow_access *follow;
 static void *bits;  // that kernels look at
-static uint64_t stack_end;  // the threads of a kernel use the stack below it
+static _Thread_local uint64_t stack_end;  // the threads of a kernel use the stack below it
 
 // What a wrong access is answered with: loads read zeros there, and nobody reads what stores write.
-static char nobodys[64] __attribute__((aligned(64)));
+static _Thread_local char nobodys[64] __attribute__((aligned(64)));
 
 void checks_begin(const struct checked_launch *launch) {
     running = *launch;
     running_code = launch->code;
     follow = NULL;  // a kernel may have been left by a jump
     bits = shadow_of(launch->device);
-    stack_end = (uint64_t)__builtin_frame_address(0);
+    checks_begin_beside();
 }
+
+void checks_begin_beside(void) { stack_end = (uint64_t)__builtin_frame_address(0); }
 
 void checks_mute(bool mute) {
     if (mute)
@@ -80,8 +83,12 @@ bool checks_is_argument(const struct kernel_context *context, uint64_t value) {
 
 void checks_see(const struct wrong_access *wrong) {
     if (is_muted) return;
+    if (beside) {
+        beside_see(wrong);
+        return;
+    }
     watch_hold();
-    wrong_access_see(&running, wrong);
+    wrong_access_see(&running, wrong, 1);
     watch_release();
 }
 
@@ -118,6 +125,7 @@ void checks_end(bool by_user) {
 }
 
 void checks_close(void) {
+    beside_close();
     touched_close();
     memory_words_close();
     memory_rows_close();
@@ -247,6 +255,13 @@ static enum seen judge(const struct access *access) {
     return seen;
 }
 
+static enum seen judge_alone(const struct access *access) {
+    beside_lock();
+    enum seen seen = judge(access);
+    beside_unlock();
+    return seen;
+}
+
 // It is here only because it is the first use of its cell.
 static bool is_right_at_once(const struct access *access) {
     return access->space == OF_MEMORY && !(access->address % access->bytes) &&
@@ -339,7 +354,7 @@ void *quiesce_kernel_check(struct kernel_context *context, uint64_t address, uin
                            uint32_t thread, const void *frame) {
     struct access access = access_of(context, address, word, thread, frame);
     uint32_t touches = word >> 16;  // a bit for each, see touched.h
-    enum seen seen = is_right_at_once(&access) ? SEEN_NOTHING : judge(&access);
+    enum seen seen = is_right_at_once(&access) ? SEEN_NOTHING : judge_alone(&access);
     if (!seen || seen == SEEN_KERNEL_READ_UNWRITTEN) {
         touched_note(address, touches, site);
         if (follow) follow(&access, touches, site);

@@ -23,6 +23,7 @@ struct access {
 enum seen checks_judge(const struct access *access);
 
 void checks_begin(const struct checked_launch *launch);
+void checks_begin_beside(void);  // on another thread that runs blocks of the same launch
 void checks_mute(bool is_muted);  // nothing that is wrong from now on is observed
 // Who is told of each access that is right and comes here, and its kinds of use (a bit for each, touched.h); or NULL.
 typedef void follow_access(const struct access *access, uint32_t touches, uint32_t site);

@@ -5,10 +5,12 @@
 #include <time.h>
 
 #include "kernels/room.h"
+#include "kernels/beside.h"
 #include "kernels/block.h"
 #include "kernels/checks.h"
 #include "kernels/fault.h"
 #include "kernels/print.h"
+#include "kernels/ranges.h"
 #include "kernels/shared_content.h"
 #include "kernels/shared_words.h"
 #include "kernels/stillness.h"
@@ -259,6 +261,7 @@ static int run_waiting_blocks(void) {
 static struct hand {
     struct kernel_context context;
     struct room *room;
+    struct beside *beside;    // NULL: nothing is checked
     uint64_t block, address;  // that runs, or ran last; that it had no memory at
     int end;
 } hands[WORKERS_MAX];
@@ -304,6 +307,7 @@ static int run_blocks_of(struct hand *hand) {
         for (uint64_t number = first; number < end; number++) {
             if (number >= atomic_load(&end_of_blocks)) return 0;
             hand->block = number;
+            if (hand->beside) hand->beside->block = number;
             place(number, &hand->context);
             int how = run_block_of(hand);
             if (how) return how;
@@ -328,9 +332,13 @@ static void end_hand(struct hand *hand, int how) {
 static void run_beside(unsigned number) {
     struct hand *hand = &hands[number];
     exchange_rounding(USUAL_ROUNDING);
+    beside = hand->beside;
+    ranges_begin();
+    checks_begin_beside();
     fault_run_beside(true);
     end_hand(hand, run_hand(hand));
     fault_run_beside(false);
+    beside = NULL;
 }
 
 static void open_hands(void) {
@@ -339,6 +347,8 @@ static void open_hands(void) {
         hands[i] = (struct hand){.context = running.first, .room = running.rooms[i]};
         hands[i].context.shared_base = (uint64_t)running.rooms[i]->shared;
         hands[i].context.frames = running.rooms[i]->memory;
+        if (settings.checks) hands[i].beside = beside_of(i);
+        if (settings.checks) hands[i].context.touched = hands[i].beside->touched;
     }
     blocks_each = running.count / (PARTS * running.made) + 1;
     atomic_store(&next_block, 0);
@@ -357,7 +367,10 @@ static struct hand *first_ended(void) {
 static int run_at_once(void) {
     open_hands();
     watch_block(&hands[0].context);
+    beside = hands[0].beside;
+    ranges_begin();
     end_hand(&hands[0], run_hand(&hands[0]));
+    beside = NULL;
     bool stops = hands[0].end == ENDED_BY_USER || hands[0].end == ENDED_BY_TIME;
     watch_hold();
     do {
@@ -367,6 +380,7 @@ static int run_at_once(void) {
         workers_stop();
     } while (!workers_wait());
     enum kernel_end given_up = watch_give_up();
+    if (settings.checks) beside_tell(running.made, checks_launch(), stops);
     const struct hand *first = first_ended();
     if (!first) return stops ? given_up : 0;
     bool suspends = running.object->info.suspends;
@@ -402,7 +416,9 @@ static bool prepare(const struct grid *grid) {
         .shared_bytes = shared_bytes,
     };
     if (!room || !make_room()) return false;
-    while (running.made < grid->threads_at_once && make_room()) continue;
+    unsigned most = settings.checks && grid->threads_at_once > 1 ? beside_open(grid->threads_at_once)
+                                                                 : grid->threads_at_once;
+    while (running.made < most && make_room()) continue;
     for (uint32_t i = 0; i < object->info.parameter_bytes; i++)
         room->memory[i] = (char)HIDDEN(grid->hidden_parameters[i]);
     if (grid->only) {

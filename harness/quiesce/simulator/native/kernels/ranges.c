@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "kernels/beside.h"
 #include "kernels/checks.h"
 #include "kernels/memory_races.h"
 #include "kernels/shared_checks.h"
@@ -19,7 +20,7 @@ enum { KNOWN_MAX = 64, AHEAD_BYTES_MAX = 1 << 20 };
 static struct known {
     uint64_t start, end;
     uint32_t site;
-} known[KNOWN_MAX];
+} known[1 + BESIDE_MAX][KNOWN_MAX];  // to one thread alone, or to each of several
 
 // The accesses of threads that are next to each other: `step` bytes from one to the next.
 struct row {
@@ -42,7 +43,9 @@ static struct row row_of(const struct kernel_range *range, uint32_t y, uint32_t 
     return row;
 }
 
-void ranges_begin(void) { memset(known, 0, sizeof known); }
+static struct known *known_here(void) { return known[beside ? 1 + beside_number() : 0]; }
+
+void ranges_begin(void) { memset(known_here(), 0, sizeof *known); }
 
 // -- whether accesses are right --------------------------------------------------------------------------------------
 
@@ -82,14 +85,14 @@ static bool is_flat(const struct kernel_range *range) {
 }
 
 static bool is_known_flat(const struct kernel_range *range) {
-    const struct known *before = &known[range->site % KNOWN_MAX];
+    const struct known *before = &known_here()[range->site % KNOWN_MAX];
     uint64_t each = bytes_of(range), start = range->address;
     if (before->site != range->site || start < before->start || start & (each - 1)) return false;
     return start + each * range->counts[0] <= before->end && range->counts[0];
 }
 
 static bool is_known(const struct kernel_range *range) {
-    struct known *before = &known[range->site % KNOWN_MAX];
+    struct known *before = &known_here()[range->site % KNOWN_MAX];
     uint64_t start, end;
     if (!hull_of(range, &start, &end)) return false;
     if (before->site == range->site && start >= before->start && end <= before->end) return true;
@@ -189,10 +192,9 @@ static void touch_range(const struct kernel_range *range) {
     }
 }
 
-uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
+static uint32_t judge_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
     uint32_t count = word & (OTHERS_READ - 1);
     bool is_new[RANGES_MAX] = {false}, any_new = false, any_shared = false;
-    if (stillness_is_begun()) return 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_shared(&ranges[i]) && is_flat(&ranges[i]) && is_known_flat(&ranges[i])) continue;
         if (is_shared(&ranges[i]) && !any_shared) shared_checks_begin_ranges(context);
@@ -212,6 +214,22 @@ uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kern
         if (!is_shared(&ranges[i])) touch_range(&ranges[i]);
     }
     return 1;
+}
+
+static bool are_known(const struct kernel_range *ranges, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (is_shared(&ranges[i]) || !is_flat(&ranges[i]) || !is_known_flat(&ranges[i])) return false;
+    return true;
+}
+
+// Beside other threads (beside.h) only what is known already needs no lock.
+uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
+    if (stillness_is_begun()) return 0;
+    if (!beside || are_known(ranges, word & (OTHERS_READ - 1))) return judge_ranges(context, ranges, word);
+    beside_lock();
+    uint32_t right = judge_ranges(context, ranges, word);
+    beside_unlock();
+    return right;
 }
 
 // -- registers in arrays ---------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/beside.h"
 #include "kernels/touched_order.h"
 #include "ledger/record_log.h"
 #include "machine/hidden.h"
@@ -79,6 +80,10 @@ static unsigned char *kinds_of(uint64_t cell) { return shadow_touched + TOUCHES 
 // -- while a kernel runs ----------------------------------------------------------------------------------------------
 
 void touched_note(uint64_t address, uint32_t kinds, uint32_t site) {
+    if (beside) {
+        beside_note(address, kinds, site);
+        return;
+    }
     uint64_t offset = address - SHADOW_BASE, cell = offset / TOUCHED_CELL;
     if (offset >= SHADOW_COVERS) return;
     unsigned char *known = kinds_of(cell);
@@ -120,6 +125,10 @@ bool touched_is(uint64_t address, uint64_t bytes, enum touch touch) {
 void touched_use(uint64_t address, uint64_t bytes, enum touch touch, uint32_t site) {
     uint64_t start = address - SHADOW_BASE;
     if (!is_covered(start, bytes)) return;
+    if (beside) {
+        beside_use(address, bytes, touch, site);
+        return;
+    }
     uint64_t first = start / TOUCHED_CELL, last_cell = (start + bytes - 1) / TOUCHED_CELL;
     for (uint64_t cell = first; cell <= last_cell; cell++)
         touched_note(SHADOW_BASE + cell * TOUCHED_CELL, 1u << touch, site);
@@ -182,6 +191,10 @@ void touched_rows(uint64_t address, uint64_t bytes, struct touched_rows like, en
     struct rows *before = &open[slot];
     struct rows rows = {{start, end, site, touch}, pitch, like.count};
     if (!is_covered(start, bytes + pitch * (like.count - 1))) return;
+    if (beside) {
+        beside_rows(address, bytes, like, touch, site);
+        return;
+    }
     bool goes_on = are_like(before, &rows) && before->count == rows.count && start >= before->first.start &&
                    start <= before->first.end;
     if (goes_on && before->first.end) {
@@ -199,11 +212,14 @@ void touched_range(uint64_t address, uint64_t bytes, enum touch touch, uint32_t 
 
 void touched_forget(uint64_t address, unsigned bytes, uint32_t kinds) {
     uint64_t first = address - SHADOW_BASE;
+    unsigned char *map = beside ? beside->touched : shadow_touched;
     if (first >= SHADOW_COVERS - bytes) return;
     for (uint32_t touch = 0; touch < TOUCHES; touch++)
         for (uint64_t at = first; kinds >> touch & 1 && at < first + bytes; at++)
-            shadow_touched[touch * TOUCHED_STRIDE + at / 8] &= (unsigned char)~(1u << at % 8);
+            map[touch * TOUCHED_STRIDE + at / 8] &= (unsigned char)~(1u << at % 8);
 }
+
+void touched_lose(void) { is_incomplete = true; }
 
 // -- pieces -----------------------------------------------------------------------------------------------------------
 

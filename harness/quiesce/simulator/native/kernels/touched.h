@@ -63,6 +63,9 @@ void touched_rows(uint64_t address, uint64_t bytes, struct touched_rows rows, en
 // Whether each of these bytes, of one access, was touched so by the launch that runs. Not known of ranges.
 bool touched_is(uint64_t address, uint64_t bytes, enum touch touch);
 
+// Something of the launch was lost: there was no memory for it.
+void touched_lose(void);
+
 // An access did not take place.
 void touched_forget(uint64_t address, unsigned bytes, uint32_t kinds);
 

@@ -236,10 +236,13 @@ static struct known *count(const struct mistake *mistake) {
     return found;
 }
 
-void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong) {
+void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong, uint64_t times) {
     struct mistake mistake = {launch->code.sites, launch->test, wrong->site, launch->stack, wrong->seen};
     struct known *found = count(&mistake);
-    if (!found || found->count > 1) return;
+    if (!found) return;
+    bool is_first = found->count == 1;
+    found->count += times - 1;
+    if (!is_first) return;
     found->place = add_to_log(launch, wrong);
     found->line = numbered(found->place);
     observe(launch, wrong, found->line);

@@ -87,7 +87,8 @@ void thread_index(uint32_t number, const uint32_t threads[3], uint32_t index[3])
 // The array of shared memory that an instruction of the kernel that runs has to stay in; NULL: none is known.
 const struct kernel_array *wrong_access_array(uint32_t site);
 
-void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong);
+// A mistake that was made so many times, of which this is the first.
+void wrong_access_see(const struct checked_launch *launch, const struct wrong_access *wrong, uint64_t times);
 
 // Writes a call of malloc to the log, once for each instruction that launches from one place come to. Returns the
 // number of its line, or UINT64_MAX.

@@ -12,6 +12,7 @@ enum { PAGE_BYTES = 4096 };
 bool shadows_are_kept;
 static unsigned char *shadows[DEVICES_MAX];
 unsigned char *shadow_touched;
+static unsigned char *touched_beside[SHADOW_BESIDE_MAX];
 static unsigned char *nothing;
 
 _Static_assert(SHADOW_COVERS / 8 < TOUCHED_STRIDE, "a table has a bit for each byte");
@@ -53,6 +54,10 @@ void shadows_close(void) {
     }
     if (shadow_touched) munmap(shadow_touched, touched_bytes());
     shadow_touched = NULL;
+    for (unsigned i = 0; i < SHADOW_BESIDE_MAX; i++) {
+        if (touched_beside[i]) munmap(touched_beside[i], touched_bytes());
+        touched_beside[i] = NULL;
+    }
     if (nothing) munmap(nothing, whole_bytes());
     nothing = NULL;
     while (leaving) {
@@ -71,11 +76,23 @@ void *shadow_of_nothing(void) {
     return nothing;
 }
 
+unsigned char *shadow_touched_beside(unsigned number) {
+    unsigned char **place = &touched_beside[number];
+    if (!*place && shadow_touched && (*place = map(touched_bytes()))) (*place)[TOUCHED_TABLES * TOUCHED_STRIDE] = 0xff;
+    return *place;
+}
+
+static unsigned char *table(unsigned number) {
+    if (number < DEVICES_MAX) return shadows[number];
+    if (number == DEVICES_MAX) return nothing;
+    return number == DEVICES_MAX + 1 ? shadow_touched : touched_beside[number - DEVICES_MAX - 2];
+}
+
 bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind) {
     *first = *behind = end;
-    for (unsigned i = 0; i < DEVICES_MAX + 2; i++) {
-        bool is_touched = i == DEVICES_MAX + 1;
-        uint64_t from = (uint64_t)(is_touched ? shadow_touched : i == DEVICES_MAX ? nothing : shadows[i]);
+    for (unsigned i = 0; i < DEVICES_MAX + 2 + SHADOW_BESIDE_MAX; i++) {
+        bool is_touched = i > DEVICES_MAX;
+        uint64_t from = (uint64_t)table(i);
         if (!from || from < start || from >= *first) continue;
         *first = from;
         *behind = from + (is_touched ? touched_bytes() : whole_bytes());

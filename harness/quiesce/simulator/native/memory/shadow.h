@@ -28,6 +28,10 @@ void *shadow_of_nothing(void);     // in which no bit is set; NULL: none is kept
 enum { TOUCHED_TABLES = 5, TOUCHED_CELL = 512 };
 extern unsigned char *shadow_touched;
 
+// The same for each of some threads that run blocks beside each other (kernels/beside.h). NULL: there is none.
+enum { SHADOW_BESIDE_MAX = 8 };
+unsigned char *shadow_touched_beside(unsigned number);
+
 // Where the bits within a range of addresses lie first; false: none do. They are terabytes, of which hardly any exist.
 bool shadow_within(uint64_t start, uint64_t end, uint64_t *first, uint64_t *behind);
 
