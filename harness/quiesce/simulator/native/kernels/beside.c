@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/shared_checks.h"
 #include "kernels/watch.h"
 #include "memory/shadow.h"
 
@@ -33,7 +34,7 @@ unsigned beside_open(unsigned count) {
     if (count > BESIDE_MAX) count = BESIDE_MAX;
     for (unsigned i = 0; i < count; i++) {
         all[i].touched = shadow_touched_beside(i);
-        if (!all[i].touched) return i;
+        if (!all[i].touched || !shared_checks_beside(i)) return i;
     }
     return count;
 }

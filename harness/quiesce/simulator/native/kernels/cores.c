@@ -50,8 +50,6 @@ static enum alone judge(const struct grid *grid) {
 unsigned cores_for(const struct grid *grid) {
     bool is_usual = !settings.faults_stop && !settings.orders && !settings.is_strict && !grid->is_cooperative &&
                     settings.schedule != SCHEDULE_SEEDED;
-    bool has_shared = grid->object->info.static_shared_bytes || grid->dynamic_shared_bytes;
-    if (settings.checks && (has_shared || grid->object->info.suspends)) return 1;
     if (settings.kernel_threads < 2 || !is_usual || !is_worth_it(grid)) return 1;
     return judge(grid) ? 1 : settings.kernel_threads;
 }

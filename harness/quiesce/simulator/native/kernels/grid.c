@@ -11,6 +11,7 @@
 #include "kernels/fault.h"
 #include "kernels/print.h"
 #include "kernels/ranges.h"
+#include "kernels/shared_checks.h"
 #include "kernels/shared_content.h"
 #include "kernels/shared_words.h"
 #include "kernels/stillness.h"
@@ -74,6 +75,7 @@ static int run_blocks(void) {
         place(running.begun, &context);
         if (settings.is_strict) shared_content_begin(running.rooms[0]->shared, running.shared_bytes);
         int end = running.object->block(&context);
+        shared_checks_end_block();
         if (end) return end;
     }
     return 0;
@@ -175,6 +177,7 @@ static int give_turns(unsigned from, bool *any) {
         block->context.checks = checks_bits();
         watch_block(&block->context);
         int turn = block_run(block);
+        if (turn == BLOCK_ENDED) shared_checks_end_block();
         if (turn == ENDED_WAITING) note_waiting(at, at + 1, NULL);
         if (turn < 0) return turn;
         *any |= turn != BLOCK_SPINS;
@@ -309,10 +312,25 @@ static int run_blocks_of(struct hand *hand) {
             hand->block = number;
             if (hand->beside) hand->beside->block = number;
             place(number, &hand->context);
+            memset(hand->room->shared, 0, running.shared_bytes);  // whichever block this thread ran before
             int how = run_block_of(hand);
+            shared_checks_end_block();
             if (how) return how;
         }
     }
+}
+
+// A thread has what it finds to itself, where accesses are checked.
+static void enter(unsigned number) {
+    beside = hands[number].beside;
+    if (!beside) return;
+    ranges_begin();
+    shared_checks_enter(number);
+}
+
+static void leave(void) {
+    if (beside) shared_checks_leave();
+    beside = NULL;
 }
 
 static int run_hand(struct hand *hand) {
@@ -323,6 +341,7 @@ static int run_hand(struct hand *hand) {
 // Those before the block that ended a kernel come to their end, as if they had run alone.
 static void end_hand(struct hand *hand, int how) {
     uint_fast64_t end = atomic_load(&end_of_blocks);
+    shared_checks_end_block();
     hand->end = how;
     hand->address = fault_address();
     if (how)
@@ -332,13 +351,12 @@ static void end_hand(struct hand *hand, int how) {
 static void run_beside(unsigned number) {
     struct hand *hand = &hands[number];
     exchange_rounding(USUAL_ROUNDING);
-    beside = hand->beside;
-    ranges_begin();
+    enter(number);
     checks_begin_beside();
     fault_run_beside(true);
     end_hand(hand, run_hand(hand));
     fault_run_beside(false);
-    beside = NULL;
+    leave();
 }
 
 static void open_hands(void) {
@@ -347,8 +365,10 @@ static void open_hands(void) {
         hands[i] = (struct hand){.context = running.first, .room = running.rooms[i]};
         hands[i].context.shared_base = (uint64_t)running.rooms[i]->shared;
         hands[i].context.frames = running.rooms[i]->memory;
-        if (settings.checks) hands[i].beside = beside_of(i);
-        if (settings.checks) hands[i].context.touched = hands[i].beside->touched;
+        if (!settings.checks) continue;
+        hands[i].beside = beside_of(i);
+        hands[i].context.touched = hands[i].beside->touched;
+        hands[i].context.shared_words = shared_checks_beside(i);
     }
     blocks_each = running.count / (PARTS * running.made) + 1;
     atomic_store(&next_block, 0);
@@ -367,10 +387,9 @@ static struct hand *first_ended(void) {
 static int run_at_once(void) {
     open_hands();
     watch_block(&hands[0].context);
-    beside = hands[0].beside;
-    ranges_begin();
+    enter(0);
     end_hand(&hands[0], run_hand(&hands[0]));
-    beside = NULL;
+    leave();
     bool stops = hands[0].end == ENDED_BY_USER || hands[0].end == ENDED_BY_TIME;
     watch_hold();
     do {
@@ -380,7 +399,10 @@ static int run_at_once(void) {
         workers_stop();
     } while (!workers_wait());
     enum kernel_end given_up = watch_give_up();
-    if (settings.checks) beside_tell(running.made, checks_launch(), stops);
+    if (settings.checks) {
+        beside_tell(running.made, checks_launch(), stops);
+        shared_checks_gather(running.made, running.first.grid);
+    }
     const struct hand *first = first_ended();
     if (!first) return stops ? given_up : 0;
     bool suspends = running.object->info.suspends;
@@ -431,7 +453,7 @@ static bool prepare(const struct grid *grid) {
         .parameters = (uint64_t)room->memory,
         .shared_bytes = shared_bytes,
         .touched = grid->touched,
-        .shared_words = &shared_words,
+        .shared_words = shared_words,
         .grid_workspace = grid->is_cooperative ? (uint64_t)&running.workspace : 0,
     };
     memcpy(running.first.grid, grid->blocks, sizeof running.first.grid);

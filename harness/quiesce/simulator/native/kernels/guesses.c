@@ -33,3 +33,9 @@ void guesses_see(struct guesses *guesses) {
         if (!is_verified(guesses, guesses->sites[i])) checks_see(&guesses->kept[i]);
     guesses->count = 0;
 }
+
+void guesses_verify_all(struct guesses *guesses, const struct guesses *others) {
+    if (!others->any_verified) return;
+    guesses->any_verified = true;
+    for (unsigned i = 0; i < sizeof guesses->verified; i++) guesses->verified[i] |= others->verified[i];
+}

@@ -19,4 +19,5 @@ struct guesses {
 void guesses_begin(struct guesses *guesses);
 void guesses_keep(struct guesses *guesses, const struct wrong_access *wrong, uint32_t read_site);
 void guesses_verify(struct guesses *guesses, uint32_t read_site);
+void guesses_verify_all(struct guesses *guesses, const struct guesses *others);  // what they have verified
 void guesses_see(struct guesses *guesses);  // tells those that nothing has verified

@@ -2,21 +2,18 @@
 
 #include <string.h>
 
-struct warp_clock lane_clocks[LANE_CLOCKS][WARPS_MAX];
-unsigned split_clocks;
-
 static bool meet_all(struct warp_clock *clock, uint32_t *moment) {
     if (clock->is_split) {
         memset(clock, 0, sizeof *clock);
-        split_clocks--;
+        lane_state->split--;
     }
     *moment = (*moment + 1) % (1 << LANES_MOMENT_BITS);
     return !*moment;
 }
 
 void lanes_forget(void) {
-    if (split_clocks) memset(lane_clocks, 0, sizeof lane_clocks);
-    split_clocks = 0;
+    if (lane_state->split) memset(lane_state->clocks, 0, sizeof lane_state->clocks);
+    lane_state->split = 0;
 }
 
 static void meet_some(struct warp_clock *clock, uint32_t lanes) {
@@ -30,7 +27,7 @@ static void meet_some(struct warp_clock *clock, uint32_t lanes) {
         if (lanes >> lane & 1) known[lane] = ++clock->own[lane];
     for (unsigned lane = 0; lane < WARP_THREADS; lane++)
         if (lanes >> lane & 1) memcpy(clock->known[lane], known, sizeof known);
-    split_clocks += !clock->is_split;
+    lane_state->split += !clock->is_split;
     clock->is_split = true;
 }
 
@@ -42,7 +39,7 @@ static bool is_full(const struct warp_clock *clock) {
 
 // A count that has come to its end begins again, as if all lanes had met: a race may be missed, and none is invented.
 bool lanes_meet(enum lane_clock clock, uint32_t warp, uint32_t lanes, bool are_all, uint32_t *moment) {
-    struct warp_clock *met = &lane_clocks[clock][warp % WARPS_MAX];
+    struct warp_clock *met = &lane_state->clocks[clock][warp % WARPS_MAX];
     if (are_all || is_full(met)) return meet_all(met, moment);
     meet_some(met, lanes);
     return false;

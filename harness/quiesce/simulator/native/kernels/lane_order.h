@@ -21,17 +21,20 @@ struct warp_clock {
     uint16_t own[WARP_THREADS], known[WARP_THREADS][WARP_THREADS];
 };
 
-extern struct warp_clock lane_clocks[LANE_CLOCKS][WARPS_MAX];
-extern unsigned split_clocks;  // how many are split
+struct lanes {
+    struct warp_clock clocks[LANE_CLOCKS][WARPS_MAX];
+    unsigned split;  // how many are split
+};
+extern _Thread_local struct lanes *lane_state;  // of the block that this thread runs
 
 static inline uint16_t lane_count(enum lane_clock clock, uint32_t thread) {
-    return lane_clocks[clock][thread / WARP_THREADS].own[thread % WARP_THREADS];
+    return lane_state->clocks[clock][thread / WARP_THREADS].own[thread % WARP_THREADS];
 }
 
 // Whether what another lane did when it had counted so far comes before what a thread does now. Both did it since the
 // whole warp met last.
 static inline bool lane_knows(enum lane_clock clock, uint32_t thread, uint32_t other, uint16_t count) {
-    return count < lane_clocks[clock][thread / WARP_THREADS].known[thread % WARP_THREADS][other % WARP_THREADS];
+    return count < lane_state->clocks[clock][thread / WARP_THREADS].known[thread % WARP_THREADS][other % WARP_THREADS];
 }
 
 // Lanes of a warp meet; `are_all`: no other lane is left out. `moment`: how often the whole warp met. True: it begins

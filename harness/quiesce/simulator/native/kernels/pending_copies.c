@@ -21,6 +21,7 @@ static uint32_t used, pending;  // entries, the first of which is none
 static uint16_t is_free;
 
 void pending_copies_drop(void) {
+    if (!pending && !used) return;
     if (pending) memset(covering, 0, sizeof covering);
     if (used) memset(queues, 0, sizeof queues);
     used = pending = 0;

@@ -2,9 +2,7 @@
 
 #include <stddef.h>
 
-static uint32_t latest;  // the last moment in which there were any
-
-bool shared_atomics_are_known(void) { return latest == shared_words.moment; }
+bool shared_atomics_are_known(void) { return shared_words->changed == shared_words->moment; }
 
 static uint32_t bytes_in(uint64_t word, uint64_t offset, unsigned bytes) {
     uint32_t bits = 0;
@@ -14,9 +12,9 @@ static uint32_t bytes_in(uint64_t word, uint64_t offset, unsigned bytes) {
 }
 
 void shared_atomics_note(uint64_t offset, unsigned bytes, uint32_t thread, uint32_t site) {
-    latest = shared_words.moment;
+    shared_words->changed = shared_words->moment;
     for (uint64_t word = offset / WORD_BYTES; word * WORD_BYTES < offset + bytes; word++) {
-        struct change *changes = shared_words.changes[word];
+        struct change *changes = shared_words->changes[word];
         bool is_others = is_by_other_now(changes[0].touch.when, thread);
         struct last_touch touch = touch_of(CLOCK_OF_WRITES, thread, site);
         changes[is_others] = (struct change){touch, bytes_in(word, offset, bytes)};
@@ -27,7 +25,7 @@ const struct last_touch *shared_atomics_meet(uint64_t offset, unsigned bytes, ui
     if (!shared_atomics_are_known()) return NULL;
     for (uint64_t word = offset / WORD_BYTES; word * WORD_BYTES < offset + bytes; word++)
         for (unsigned which = 0; which < CHANGES_OF_WORD; which++) {
-            const struct change *change = &shared_words.changes[word][which];
+            const struct change *change = &shared_words->changes[word][which];
             bool meets = change->bytes & bytes_in(word, offset, bytes);
             if (meets && is_unordered_touch(&change->touch, CLOCK_OF_WRITES, thread)) return &change->touch;
         }

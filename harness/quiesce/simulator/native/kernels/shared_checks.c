@@ -1,8 +1,10 @@
 #include "kernels/shared_checks.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "kernels/beside.h"
 #include "kernels/checks.h"
 #include "kernels/guesses.h"
 #include "kernels/lane_order.h"
@@ -22,23 +24,6 @@ struct accessor {
     uint32_t thread, site;
 };
 
-struct shared_words shared_words = {.turn = NO_TURN, .changing = NO_TURN};
-
-// Of a word whose bytes were not always used together, each byte has a cell.
-static struct cell bytes[SHARED_BYTES_MAX];
-static bool is_split[SHARED_BYTES_MAX / WORD_BYTES], any_split;
-
-static uint32_t moment_of_bytes;  // the last one in which cells were touched
-
-static struct guesses guesses;
-static struct shared_ranges ranges;
-static bool is_new;
-
-// The block that was seen last.
-static struct {
-    uint32_t turn, index[3], size[3], shared_bytes;
-} block;
-
 // Two accesses that are in no order, the later one first.
 struct race {
     uint32_t offset, size;
@@ -46,29 +31,50 @@ struct race {
     enum use use, other_use;
 };
 
-// A write to a byte that another thread has written: a race, unless both wrote the same, as many kernels do often.
-static struct {
-    bool waits;
-    const char *at;
-    char before[ACCESS_BYTES_MAX];
-    struct race race;
-} second_write;
+// What is known of the block that a thread runs.
+struct shared_checks {
+    struct shared_words words;
+    struct lanes lanes;
+    // Of a word whose bytes were not always used together, each byte has a cell.
+    struct cell bytes[SHARED_BYTES_MAX];
+    bool is_split[SHARED_WORDS_MAX], any_split;
+    uint32_t moment_of_bytes;  // the last one in which cells were touched
+    struct guesses guesses;
+    struct shared_ranges ranges;
+    bool is_new;
+    // The block that was seen last.
+    struct {
+        uint32_t turn, index[3], size[3], shared_bytes;
+    } block;
+    // A write to a byte that another thread has written: a race, unless both wrote the same, as many kernels do often.
+    struct {
+        bool waits;
+        const char *at;
+        char before[ACCESS_BYTES_MAX];
+        struct race race;
+    } second_write;
+};
+
+static struct shared_checks alone, *besides[BESIDE_MAX];
+static _Thread_local struct shared_checks *own = &alone;
+_Thread_local struct shared_words *shared_words = &alone.words;
+_Thread_local struct lanes *lane_state = &alone.lanes;
 
 // The kernel tells of its next access.
-static void note_here(void) { shared_words.turn = shared_words.changing = NO_TURN; }
+static void note_here(void) { shared_words->turn = shared_words->changing = NO_TURN; }
 
 void shared_checks_begin(void) {
-    second_write.waits = false;
-    guesses_begin(&guesses);
-    is_new = true;
+    own->second_write.waits = false;
+    guesses_begin(&own->guesses);
+    own->is_new = true;
     note_here();
     lanes_forget();
-    if (any_split) memset(is_split, 0, sizeof is_split);
-    any_split = false;
+    if (own->any_split) memset(own->is_split, 0, sizeof own->is_split);
+    own->any_split = false;
 }
 
 static void begin_moment(void) {
-    shared_words.moment++;
+    shared_words->moment++;
     note_here();  // the first access has something to say of this moment
 }
 
@@ -89,9 +95,9 @@ static struct wrong_access describe(const struct race *race) {
                                  .writes = race->use != READS,
                                  .site = race->by.site,
                                  .thread = race->by.thread,
-                                 .shared_bytes = block.shared_bytes};
-    memcpy(wrong.block, block.index, sizeof wrong.block);
-    memcpy(wrong.threads, block.size, sizeof wrong.threads);
+                                 .shared_bytes = own->block.shared_bytes};
+    memcpy(wrong.block, own->block.index, sizeof wrong.block);
+    memcpy(wrong.threads, own->block.size, sizeof wrong.threads);
     wrong.other = (struct other_access){
         .is_there = true, .writes = race->other_use != READS, .site = race->other.site, .code = running_code};
     thread_index(race->other.thread, wrong.threads, wrong.other.thread);
@@ -120,28 +126,81 @@ static void see_race(const struct race *race) {
 
 static void keep_guess(const struct race *race) {
     struct wrong_access wrong = describe_race(race);
-    guesses_keep(&guesses, &wrong, race->use == READS ? race->by.site : race->other.site);
+    guesses_keep(&own->guesses, &wrong, race->use == READS ? race->by.site : race->other.site);
 }
 
 static void settle(void) {
-    if (!second_write.waits) return;
-    second_write.waits = false;
-    if (memcmp(second_write.at, second_write.before, second_write.race.size)) see_race(&second_write.race);
+    if (!own->second_write.waits) return;
+    own->second_write.waits = false;
+    if (memcmp(own->second_write.at, own->second_write.before, own->second_write.race.size)) see_race(&own->second_write.race);
 }
+
+void shared_checks_end_block(void) { settle(); }
 
 void shared_checks_end(void) {
     settle();
-    guesses_see(&guesses);
+    guesses_see(&own->guesses);
+}
+
+// -- beside other threads --------------------------------------------------------------------------------------------
+
+static void use(struct shared_checks *checks) {
+    own = checks;
+    shared_words = &checks->words;
+    lane_state = &checks->lanes;
+}
+
+struct shared_words *shared_checks_beside(unsigned number) {
+    if (!besides[number]) besides[number] = calloc(1, sizeof *besides[number]);
+    return besides[number] ? &besides[number]->words : NULL;
+}
+
+void shared_checks_enter(unsigned number) {
+    use(besides[number]);
+    shared_checks_begin();
+}
+
+void shared_checks_leave(void) { use(&alone); }
+
+static uint64_t number_of(const struct wrong_access *wrong, const uint32_t grid[3]) {
+    return wrong->block[0] + grid[0] * (wrong->block[1] + (uint64_t)grid[1] * wrong->block[2]);
+}
+
+// Those of the first block come first; of one thread all are in order.
+void shared_checks_gather(unsigned count, const uint32_t grid[3]) {
+    uint32_t at[BESIDE_MAX] = {0};
+    for (;;) {
+        unsigned first = count;
+        uint64_t block = UINT64_MAX;
+        for (unsigned i = 0; i < count; i++) {
+            const struct guesses *each = &besides[i]->guesses;
+            if (at[i] == each->count || number_of(&each->kept[at[i]], grid) >= block) continue;
+            first = i;
+            block = number_of(&each->kept[at[i]], grid);
+        }
+        if (first == count) break;
+        const struct guesses *found = &besides[first]->guesses;
+        guesses_keep(&alone.guesses, &found->kept[at[first]], found->sites[at[first]]);
+        at[first]++;
+    }
+    for (unsigned i = 0; i < count; i++) guesses_verify_all(&alone.guesses, &besides[i]->guesses);
+}
+
+void shared_checks_close(void) {
+    for (unsigned i = 0; i < BESIDE_MAX; i++) {
+        free(besides[i]);
+        besides[i] = NULL;
+    }
 }
 
 static void follow_blocks(const struct kernel_context *context) {
-    if (!is_new && block.turn == context->block_turn) return;
+    if (!own->is_new && own->block.turn == context->block_turn) return;
     settle();
-    is_new = false;
-    block.turn = context->block_turn;
-    block.shared_bytes = context->shared_bytes;
-    memcpy(block.index, context->block_index, sizeof block.index);
-    memcpy(block.size, context->block, sizeof block.size);
+    own->is_new = false;
+    own->block.turn = context->block_turn;
+    own->block.shared_bytes = context->shared_bytes;
+    memcpy(own->block.index, context->block_index, sizeof own->block.index);
+    memcpy(own->block.size, context->block, sizeof own->block.size);
     begin_moment();
     pending_copies_drop();
 }
@@ -168,19 +227,19 @@ static inline unsigned touches_to_compare(enum use use) { return use != READS ? 
 
 static void split(uint64_t first, uint64_t end) {
     for (uint64_t word = first / WORD_BYTES; word <= (end - 1) / WORD_BYTES; word++) {
-        if (is_split[word]) continue;
-        is_split[word] = any_split = true;
-        for (unsigned i = 0; i < WORD_BYTES; i++) bytes[word * WORD_BYTES + i] = shared_words.all[word];
+        if (own->is_split[word]) continue;
+        own->is_split[word] = own->any_split = true;
+        for (unsigned i = 0; i < WORD_BYTES; i++) own->bytes[word * WORD_BYTES + i] = shared_words->all[word];
     }
 }
 
 enum meeting { MEETS_NOBODY, OVERWRITES, GUESSES, RACES };
 
-static bool is_whole_word(uint64_t at) { return !(at % WORD_BYTES) && !is_split[at / WORD_BYTES]; }
+static bool is_whole_word(uint64_t at) { return !(at % WORD_BYTES) && !own->is_split[at / WORD_BYTES]; }
 
 static struct cell *cell_at(uint64_t at) {
     uint64_t word = at / WORD_BYTES;
-    return is_split[word] ? &bytes[at] : &shared_words.all[word];
+    return own->is_split[word] ? &own->bytes[at] : &shared_words->all[word];
 }
 
 static enum meeting kind_of_meeting(enum use use, enum use other) {
@@ -217,13 +276,13 @@ static void verify(uint64_t offset, uint64_t end, uint32_t thread) {
     for (uint64_t at = offset; at < end; at += is_whole_word(at) ? WORD_BYTES : 1)
         for (unsigned which = READ; which <= READ_TOO; which++) {
             const struct last_touch *read = &cell_at(at)->touched[which];
-            bool is_of_now = read->when >> 32 == shared_words.moment;
-            if (is_of_now && thread_of(read->when) == thread) guesses_verify(&guesses, read->site);
+            bool is_of_now = read->when >> 32 == shared_words->moment;
+            if (is_of_now && thread_of(read->when) == thread) guesses_verify(&own->guesses, read->site);
         }
 }
 
 static void note(uint64_t offset, unsigned size, enum use use, const struct accessor *by) {
-    moment_of_bytes = shared_words.moment;
+    own->moment_of_bytes = shared_words->moment;
     if (use == CHANGES) {
         shared_atomics_note(offset, size, by->thread, by->site);
         verify(offset, offset + size, by->thread);
@@ -247,8 +306,8 @@ static bool each_thread(const struct shared_range *range, visit *visit) {
     for (uint32_t z = 0; z < range->counts[2]; z++)
         for (uint32_t y = 0; y < range->counts[1]; y++)
             for (uint32_t x = 0; x < range->counts[0]; x++) {
-                uint32_t row = range->first[1] + y + block.size[1] * (range->first[2] + z);
-                struct accessor by = {range->first[0] + x + block.size[0] * row, range->site};
+                uint32_t row = range->first[1] + y + own->block.size[1] * (range->first[2] + z);
+                struct accessor by = {range->first[0] + x + own->block.size[0] * row, range->site};
                 if (visit(range, offset_in(range, (uint32_t[]){x, y, z}), &by)) return true;
             }
     return false;
@@ -267,18 +326,18 @@ static bool meets_in_range(const struct shared_range *range, uint64_t offset, co
 
 // Ranges become cells, before something is known of single ones.
 static void spell_out(void) {
-    unsigned count = ranges.moment == shared_words.moment ? ranges.kept : 0;
-    ranges.kept = ranges.count = 0;
-    for (unsigned i = 0; i < count; i++) each_thread(&ranges.all[i], note_in_range);
+    unsigned count = own->ranges.moment == shared_words->moment ? own->ranges.kept : 0;
+    own->ranges.kept = own->ranges.count = 0;
+    for (unsigned i = 0; i < count; i++) each_thread(&own->ranges.all[i], note_in_range);
 }
 
 void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool is_barrier) {
     if (!settings.checks) return;
     spell_out();
-    uint32_t(*moments)[WARPS_MAX] = shared_words.lanes_moments, of = warp % WARPS_MAX;
+    uint32_t(*moments)[WARPS_MAX] = shared_words->lanes_moments, of = warp % WARPS_MAX;
     bool is_over = lanes_meet(CLOCK_OF_READS, warp, lanes, are_all, &moments[CLOCK_OF_READS][of]);
     if (is_barrier) is_over |= lanes_meet(CLOCK_OF_WRITES, warp, lanes, are_all, &moments[CLOCK_OF_WRITES][of]);
-    if (split_clocks) note_here();
+    if (lane_state->split) note_here();
     if (is_over) begin_moment();  // what came before is in order with all that follows
     memory_races_order_lanes(of, is_barrier);
 }
@@ -294,20 +353,20 @@ static inline bool note_at_once(uint64_t offset, unsigned size, enum use use, co
     if (shared_atomics_are_known()) return false;
     uint64_t first = offset / WORD_BYTES, end = first + size / WORD_BYTES;
     for (uint64_t word = first; word < end; word++) {
-        if (is_split[word]) return false;
+        if (own->is_split[word]) return false;
         for (unsigned which = 0; which < touches_to_compare(use); which++)
-            if (is_unordered(&shared_words.all[word], which, by->thread)) return false;
+            if (is_unordered(&shared_words->all[word], which, by->thread)) return false;
     }
-    moment_of_bytes = shared_words.moment;
-    for (uint64_t word = first; word < end; word++) note_in_cell(&shared_words.all[word], use == WRITES, by);
+    own->moment_of_bytes = shared_words->moment;
+    for (uint64_t word = first; word < end; word++) note_in_cell(&shared_words->all[word], use == WRITES, by);
     return true;
 }
 
 static void see_second_write(const struct race *race, const char *at) {
-    second_write.waits = true;
-    second_write.at = at;
-    second_write.race = *race;
-    memcpy(second_write.before, at, race->size);
+    own->second_write.waits = true;
+    own->second_write.at = at;
+    own->second_write.race = *race;
+    memcpy(own->second_write.before, at, race->size);
 }
 
 static void see_early(const struct race *race) {
@@ -331,7 +390,7 @@ static void see_access(struct kernel_context *context, uint64_t address, uint32_
     bool begins_copy = kind == BEGINS_COPY;
     if (offset >= context->shared_bytes || size > context->shared_bytes - offset) return;
     if (offset + size > SHARED_BYTES_MAX) return;
-    if (ranges.kept) spell_out();
+    if (own->ranges.kept) spell_out();
     if (settings.is_strict && kind == LOADS && shared_content_is_new((const char *)context->shared_base, offset, size))
         see_unwritten(offset, size, &by);
     const struct pending_copy *early = begins_copy ? NULL : pending_copies_find(offset, size);
@@ -352,17 +411,17 @@ static void see_access(struct kernel_context *context, uint64_t address, uint32_
 
 // Whether all that is known is of words: then the kernel may go on noting there by itself.
 static bool is_all_in_words(void) {
-    return moment_of_bytes == shared_words.moment && !second_write.waits && !ranges.kept && !any_split &&
-           !split_clocks && !pending_copies_wait() && !settings.is_strict;
+    return own->moment_of_bytes == shared_words->moment && !own->second_write.waits && !own->ranges.kept && !own->any_split &&
+           !lane_state->split && !pending_copies_wait() && !settings.is_strict;
 }
 
 void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
                            uint32_t thread) {
     note_here();
-    if (is_new || block.turn != context->block_turn) follow_blocks(context);
-    if (second_write.waits) settle();
+    if (own->is_new || own->block.turn != context->block_turn) follow_blocks(context);
+    if (own->second_write.waits) settle();
     see_access(context, address, access, (struct accessor){thread, site});
-    if (is_all_in_words()) *(shared_atomics_are_known() ? &shared_words.changing : &shared_words.turn) = block.turn;
+    if (is_all_in_words()) *(shared_atomics_are_known() ? &shared_words->changing : &shared_words->turn) = own->block.turn;
 }
 
 void *quiesce_kernel_check_any(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
@@ -394,15 +453,15 @@ void shared_checks_begin_ranges(const struct kernel_context *context) {
     follow_blocks(context);
     settle();
     note_here();
-    shared_ranges_begin(&ranges, shared_words.moment);
+    shared_ranges_begin(&own->ranges, shared_words->moment);
 }
 
 bool shared_checks_add_range(const struct kernel_context *context, const struct kernel_range *range) {
-    struct shared_range *added = shared_ranges_next(&ranges);
+    struct shared_range *added = shared_ranges_next(&own->ranges);
     if (!range->counts[0] || !range->counts[1] || !range->counts[2]) return true;
     if (!added || settings.is_strict || !shared_range_lay_out(context, range, added)) return false;
-    if (moment_of_bytes == shared_words.moment && each_thread(added, meets_in_range)) return false;
-    return shared_ranges_add(&ranges);
+    if (own->moment_of_bytes == shared_words->moment && each_thread(added, meets_in_range)) return false;
+    return shared_ranges_add(&own->ranges);
 }
 
-void shared_checks_keep_ranges(void) { shared_ranges_keep(&ranges); }
+void shared_checks_keep_ranges(void) { shared_ranges_keep(&own->ranges); }

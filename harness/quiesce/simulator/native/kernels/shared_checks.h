@@ -13,7 +13,16 @@ void shared_checks_begin(void);  // a kernel begins
 void shared_checks_order_block(void);
 // Lanes of a warp have waited for each other, at a barrier or at something else that they do together.
 void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool is_barrier);
+void shared_checks_end_block(void);  // a block is at its end
 void shared_checks_end(void);  // before it is told what was wrong
+
+// For a thread that runs blocks beside others (beside.h): prepares it, and returns its words of shared memory, or NULL.
+// The thread enters before its first block and leaves after its last one. Then guesses of all are gathered.
+struct shared_words *shared_checks_beside(unsigned number);
+void shared_checks_enter(unsigned number);
+void shared_checks_leave(void);
+void shared_checks_gather(unsigned count, const uint32_t grid[3]);
+void shared_checks_close(void);
 
 // Accesses of all threads of a block, before their loop runs: those that were added count when they are kept, and a
 // beginning drops the others. False: a thread may race, or one is outside; then each access has to come by itself.

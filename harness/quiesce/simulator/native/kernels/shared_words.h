@@ -37,7 +37,7 @@ enum { WORD_BYTES = 4, SHARED_WORDS_MAX = SHARED_BYTES_MAX / WORD_BYTES };
 struct shared_words {
     uint64_t turn;    // of the block whose kernel may note what it uses by itself; or NO_TURN
     uint32_t moment;  // barriers and beginnings of blocks so far
-    uint32_t unused;
+    uint32_t changed;  // the last moment with changes by atomic operations
     uint64_t changing;  // of the block whose kernel may note changes by itself, of words that are not used otherwise
     uint32_t lanes_moments[LANE_CLOCKS][WARPS_MAX];
     struct cell all[SHARED_WORDS_MAX];
@@ -48,7 +48,7 @@ _Static_assert(sizeof(struct cell) == 48, "a cell as compiled code knows it");
 _Static_assert(sizeof(struct change) == 24, "a change as compiled code knows it");
 _Static_assert(offsetof(struct shared_words, all) == 280, "the words as compiled code knows them");
 
-extern struct shared_words shared_words;
+extern _Thread_local struct shared_words *shared_words;  // of the block that this thread runs
 
 static inline uint32_t thread_of(stamp when) {
     return (uint32_t)(when >> 27 & (WARPS_MAX - 1)) * WARP_THREADS + (uint32_t)(when & (WARP_THREADS - 1));
@@ -60,8 +60,8 @@ static inline bool are_of_one_warp(uint32_t thread, uint32_t other) {
 
 static inline stamp stamp_of(enum lane_clock clock, uint32_t thread) {
     uint32_t warp = thread / WARP_THREADS, lane = thread % WARP_THREADS;
-    uint32_t low = warp << 27 | shared_words.lanes_moments[clock][warp] << 5 | lane;
-    return (stamp)shared_words.moment << 32 | low;
+    uint32_t low = warp << 27 | shared_words->lanes_moments[clock][warp] << 5 | lane;
+    return (stamp)shared_words->moment << 32 | low;
 }
 
 static inline struct last_touch touch_of(enum lane_clock clock, uint32_t thread, uint32_t site) {
@@ -70,7 +70,7 @@ static inline struct last_touch touch_of(enum lane_clock clock, uint32_t thread,
 
 // Since the last barrier of the block. Most touches are older than that, or of the same thread.
 static inline bool is_by_other_now(stamp when, uint32_t thread) {
-    return when >> 32 == shared_words.moment && thread_of(when) != thread;
+    return when >> 32 == shared_words->moment && thread_of(when) != thread;
 }
 
 static inline bool is_unordered_in_warp(const struct last_touch *touch, enum lane_clock clock, uint32_t thread) {
