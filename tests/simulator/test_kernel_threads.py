@@ -127,6 +127,19 @@ def test_words_are_those_of_one_core(device: MakeDevice, name: str, threads: int
     assert results(device(threads=threads), BODIES[name]) == expected(name)
 
 
+def test_why_a_kernel_runs_on_one_core_is_said_once(device: MakeDevice, capfd: pytest.CaptureFixture[str]) -> None:
+    given = device(threads=2)
+    body = PLACES + "st.global.u32 [%rd1], %r4;\n"
+    from_, to = given.words(*[0] * 65_536), given.words(0)
+    function = given.kernel(entry("work", ".param .u64 to, .param .u64 from", body), "work")
+    given.ok(function, 65_536 // THREADS - 1, THREADS, to, from_)
+    assert "one core" not in capfd.readouterr().err
+    for _ in range(2):
+        given.ok(function, 65_536 // THREADS, THREADS, to, from_)
+    said = capfd.readouterr().err
+    assert said.count("quiesce: kernel 'work' runs on one core: two blocks may write the same byte\n") == 1
+
+
 def tasks() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 

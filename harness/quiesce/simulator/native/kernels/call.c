@@ -137,7 +137,7 @@ static struct grid_end run(const struct kernel *kernel, struct grid *grid) {
     uint64_t blocks = (uint64_t)grid->blocks[0] * grid->blocks[1] * grid->blocks[2];
     bool looks = blocks > 1 && settings.checks && kernel_is_new(kernel) &&
                  memory_races_begin(kernel->name, blocks, RACES_OF_BLOCKS);
-    grid->threads_at_once = looks ? 1 : cores_for(grid);
+    grid->threads_at_once = looks ? 1 : cores_for(kernel, grid);
     shared_checks_begin();
     struct grid_end end = grid_run(grid);
     shared_checks_end();

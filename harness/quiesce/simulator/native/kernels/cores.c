@@ -1,5 +1,6 @@
 #include "kernels/cores.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "kernels/footprints.h"
@@ -7,7 +8,7 @@
 #include "machine/settings.h"
 #include "memory/places.h"
 
-enum { THREADS_WORTH = 1 << 8 };  // of a launch: fewer are done before it is judged
+enum { THREADS_WORTH = 1 << 8, THREADS_TOLD = 1 << 16 };  // of a launch that is judged, and that is told of
 
 static uint64_t variable(const void *of, uint64_t number) {
     const struct object *object = of;
@@ -23,10 +24,10 @@ static bool find(uint64_t address, uint64_t *start, uint64_t *bytes) {
     return true;
 }
 
-static bool is_worth_it(const struct grid *grid) {
+static bool has_threads(const struct grid *grid, uint64_t wanted) {
     uint64_t blocks = (uint64_t)grid->blocks[0] * grid->blocks[1] * grid->blocks[2];
     uint64_t threads = (uint64_t)grid->threads[0] * grid->threads[1] * grid->threads[2];
-    return blocks > 1 && blocks * threads >= THREADS_WORTH;
+    return blocks > 1 && blocks * threads >= wanted;
 }
 
 static enum alone judge(const struct grid *grid) {
@@ -47,9 +48,12 @@ static enum alone judge(const struct grid *grid) {
     return why;
 }
 
-unsigned cores_for(const struct grid *grid) {
+unsigned cores_for(const struct kernel *kernel, const struct grid *grid) {
     bool is_usual = !settings.faults_stop && !settings.orders && !settings.is_strict && !grid->is_cooperative &&
                     settings.schedule != SCHEDULE_SEEDED;
-    if (settings.kernel_threads < 2 || !is_usual || !is_worth_it(grid)) return 1;
-    return judge(grid) ? 1 : settings.kernel_threads;
+    if (settings.kernel_threads < 2 || !is_usual || !has_threads(grid, THREADS_WORTH)) return 1;
+    enum alone why = judge(grid);
+    if (why && has_threads(grid, THREADS_TOLD) && kernel_tells_alone(kernel))
+        fprintf(stderr, "quiesce: kernel '%.200s' runs on one core: %s\n", kernel->name, alone_in_words(why));
+    return why ? 1 : settings.kernel_threads;
 }

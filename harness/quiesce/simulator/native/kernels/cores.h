@@ -3,5 +3,7 @@
 #pragma once
 
 #include "kernels/grid.h"
+#include "kernels/kernel.h"
 
-unsigned cores_for(const struct grid *grid);
+// Where a large launch has to stay on one, it is said once of its kernel.
+unsigned cores_for(const struct kernel *kernel, const struct grid *grid);

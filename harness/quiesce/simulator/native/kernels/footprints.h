@@ -28,7 +28,7 @@ enum alone {
     ALONE_CHANGES_MEET,
 };
 
-// In words, after "its blocks run one after another: ".
+// In words, after "it runs on one core: ".
 const char *alone_in_words(enum alone why);
 
 // What a launch knows. `parameters` are in plain sight.

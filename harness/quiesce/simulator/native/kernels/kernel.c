@@ -111,6 +111,13 @@ bool kernel_is_new(const struct kernel *found) {
     return true;
 }
 
+bool kernel_tells_alone(const struct kernel *found) {
+    struct kernel *kernel = (struct kernel *)found;
+    bool tells = !kernel->is_told_alone;
+    kernel->is_told_alone = true;
+    return tells;
+}
+
 void kernels_close(void) {
     for (unsigned i = 0; i < BUCKETS; i++)
         while (buckets[i]) {

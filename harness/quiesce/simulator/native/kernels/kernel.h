@@ -20,6 +20,7 @@ struct kernel {
     unsigned runs;            // of several blocks, as far as they are looked at
     char *refusal;            // why it can't be run; NULL: it can
     bool is_told;             // that it can't
+    bool is_told_alone;       // why its blocks ran one after another
 };
 
 // Compiles and loads what a source names. Returns whether it can be run; else the reason is written.
@@ -41,5 +42,8 @@ void kernel_turn(const struct kernel *kernel, const struct source *source);
 
 // Whether a run of it is one of the first, which are looked at for races of its blocks. Each call counts one.
 bool kernel_is_new(const struct kernel *kernel);
+
+// Whether it is still to be said why its blocks run one after another. From then on it was.
+bool kernel_tells_alone(const struct kernel *kernel);
 
 void kernels_close(void);
