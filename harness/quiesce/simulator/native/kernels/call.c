@@ -138,9 +138,11 @@ static struct grid_end run(const struct kernel *kernel, struct grid *grid) {
     bool looks = blocks > 1 && settings.checks && kernel_is_new(kernel) &&
                  memory_races_begin(kernel->name, blocks, RACES_OF_BLOCKS);
     grid->threads_at_once = looks ? 1 : cores_for(kernel, grid);
+    grid->was_long = kernel->was_long;
     shared_checks_begin();
     struct grid_end end = grid_run(grid);
     shared_checks_end();
+    if (grid->threads_at_once > 1) kernel_keep_length(kernel, end.was_long);
     if (looks) memory_races_end();
     return end;
 }

@@ -131,7 +131,10 @@ static void find_sizes(struct judging *judging) {
             case PARAMETER: *is_known = parameter(launch, a, b, value); break;
             case OF_BLOCK: *value = launch->block[a]; *is_known = true; break;
             case OF_GRID: *value = launch->grid[a]; *is_known = true; break;
-            case VARIABLE: *value = (int64_t)launch->variable(launch->of, (uint64_t)a); *is_known = *value; break;
+            case VARIABLE:
+                *value = (int64_t)launch->variable(launch->of, (uint64_t)a);
+                *is_known = *value != 0;
+                break;
             default:
                 if (size[0] >= SIGNED_32) b = a;  // it is computed of one size
                 *is_known = judging->are_known[a] && judging->are_known[b] &&
@@ -165,8 +168,8 @@ static struct span_of span_of_form(struct judging *judging, const struct form *f
     return span;
 }
 
-// Up to which round a loop goes that goes on only where a form, in which the round is an atom, is at most 0; or where it
-// is not 0.
+// Up to which round a loop goes that goes on only where a form, of which the round is an atom, is at most 0; or where
+// it is not 0.
 static int64_t last_round(struct judging *judging, const int64_t *condition, int64_t round) {
     struct form form, others;
     int64_t factor = 0;

@@ -24,7 +24,7 @@
 #include "order/stream_handles.h"
 
 enum { PARAMETERS, FIRST_OF_BLOCKS, WAITING_MAX = 1024 };  // rooms; blocks of a launch that is not cooperative
-enum { USUAL_ROUNDING = 0x1f80 };
+enum { USUAL_ROUNDING = 0x1f80, ALONE_NANOSECONDS = 20000 };
 enum { FIRST_PATIENCE = 4 };  // rounds in which all blocks only look at memory, before that is looked at
 
 // The grid that runs. It outlives a jump out of the kernel.
@@ -41,6 +41,8 @@ static struct running {
     } workspace;
     struct waiting waiting;  // of the threads that can't go on
     uint64_t address;        // that it had no memory at
+    uint64_t clock;          // nanoseconds, when it began
+    bool was_long;           // the last launch of the kernel; then this one
 } running;
 static struct kernel_context context;  // of a block whose threads never wait
 
@@ -258,7 +260,7 @@ static int run_waiting_blocks(void) {
     return 0;
 }
 
-// -- blocks that run at the same time ----------------------------------------------------------------------------------
+// -- blocks that run at the same time ---------------------------------------------------------------------------------
 
 // What each thread of the processor has. They take the next blocks from one count.
 static struct hand {
@@ -290,12 +292,12 @@ static uint64_t now(void) {
 
 static void run_beside(unsigned number);
 
-// The others begin when the first one has run for a while: most launches have come to their end by then.
+static bool was_long(void) { return now() - running.clock >= ALONE_NANOSECONDS; }
+
+// The others begin when the first one has run for a while, unless the last launch of the kernel took that long: most
+// launches have come to their end by then.
 static void call_others(void) {
-    enum { ALONE_NANOSECONDS = 20000 };
-    static uint64_t begun;
-    if (!atomic_load(&next_block)) begun = now();
-    if (now() - begun < ALONE_NANOSECONDS) return;
+    if (!running.was_long && !was_long()) return;
     atomic_store(&others_run, true);
     watch_hold();
     workers_begin(running.made - 1, run_beside);
@@ -387,6 +389,7 @@ static struct hand *first_ended(void) {
 static int run_at_once(void) {
     open_hands();
     watch_block(&hands[0].context);
+    running.clock = now();
     enter(0);
     end_hand(&hands[0], run_hand(&hands[0]));
     leave();
@@ -399,6 +402,7 @@ static int run_at_once(void) {
         workers_stop();
     } while (!workers_wait());
     enum kernel_end given_up = watch_give_up();
+    running.was_long = was_long();
     if (settings.checks) {
         beside_tell(running.made, checks_launch(), stops);
         shared_checks_gather(running.made, running.first.grid);
@@ -436,6 +440,7 @@ static bool prepare(const struct grid *grid) {
         .most = grid->is_cooperative ? ROOMS_MAX - FIRST_OF_BLOCKS : WAITING_MAX,
         .threads_bytes = (suspends ? head_bytes() : 0) + block_bytes(object, grid->threads),
         .shared_bytes = shared_bytes,
+        .was_long = grid->was_long,
     };
     if (!room || !make_room()) return false;
     unsigned most = settings.checks && grid->threads_at_once > 1 ? beside_open(grid->threads_at_once)
@@ -473,7 +478,8 @@ struct grid_end grid_run(const struct grid *grid) {
     exchange_rounding(before);
     print_end();
     if (how == ENDED_BY_USER || how == ENDED_BY_TIME) note_running();
-    struct grid_end end = {.how = how, .address = running.address, .waiting = running.waiting};
+    struct grid_end end = {
+        .how = how, .address = running.address, .waiting = running.waiting, .was_long = running.was_long};
     memcpy(end.block, how == ENDED_AWAITING ? running.waiting.places[0].block : watch_index(), sizeof end.block);
     rooms_give_back();
     return end;

@@ -14,6 +14,7 @@ struct grid {
     uint32_t dynamic_shared_bytes;
     struct order order;
     unsigned threads_at_once;  // of the processor, that run blocks (footprints.h); 0 or 1: this one alone
+    bool was_long;  // the last launch of the kernel: several threads begin at once
     bool is_cooperative;                     // all its blocks may wait for each other
     void *touched;  // see touched.h
     const uint32_t *only;  // block of all of them that runs; NULL: all do
@@ -26,6 +27,7 @@ struct grid_end {
     uint64_t address;   // that it had no memory at: ENDED_BY_ADDRESS
     struct waiting waiting;  // ENDED_WAITING
     bool no_memory;     // nothing ran
+    bool was_long;      // several threads were worth it
 };
 
 struct grid_end grid_run(const struct grid *grid);

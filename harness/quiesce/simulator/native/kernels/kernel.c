@@ -118,6 +118,8 @@ bool kernel_tells_alone(const struct kernel *found) {
     return tells;
 }
 
+void kernel_keep_length(const struct kernel *found, bool was_long) { ((struct kernel *)found)->was_long = was_long; }
+
 void kernels_close(void) {
     for (unsigned i = 0; i < BUCKETS; i++)
         while (buckets[i]) {

@@ -20,6 +20,7 @@ struct kernel {
     unsigned runs;            // of several blocks, as far as they are looked at
     char *refusal;            // why it can't be run; NULL: it can
     bool is_told;             // that it can't
+    bool was_long;            // its last launch that several threads of the processor may run
     bool is_told_alone;       // why its blocks ran one after another
 };
 
@@ -45,5 +46,7 @@ bool kernel_is_new(const struct kernel *kernel);
 
 // Whether it is still to be said why its blocks run one after another. From then on it was.
 bool kernel_tells_alone(const struct kernel *kernel);
+
+void kernel_keep_length(const struct kernel *kernel, bool was_long);
 
 void kernels_close(void);

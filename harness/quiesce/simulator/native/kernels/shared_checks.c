@@ -132,7 +132,8 @@ static void keep_guess(const struct race *race) {
 static void settle(void) {
     if (!own->second_write.waits) return;
     own->second_write.waits = false;
-    if (memcmp(own->second_write.at, own->second_write.before, own->second_write.race.size)) see_race(&own->second_write.race);
+    const struct race *race = &own->second_write.race;
+    if (memcmp(own->second_write.at, own->second_write.before, race->size)) see_race(race);
 }
 
 void shared_checks_end_block(void) { settle(); }
@@ -411,8 +412,8 @@ static void see_access(struct kernel_context *context, uint64_t address, uint32_
 
 // Whether all that is known is of words: then the kernel may go on noting there by itself.
 static bool is_all_in_words(void) {
-    return own->moment_of_bytes == shared_words->moment && !own->second_write.waits && !own->ranges.kept && !own->any_split &&
-           !lane_state->split && !pending_copies_wait() && !settings.is_strict;
+    return own->moment_of_bytes == shared_words->moment && !own->second_write.waits && !own->ranges.kept &&
+           !own->any_split && !lane_state->split && !pending_copies_wait() && !settings.is_strict;
 }
 
 void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
@@ -421,7 +422,11 @@ void quiesce_kernel_shared(struct kernel_context *context, uint64_t address, uin
     if (own->is_new || own->block.turn != context->block_turn) follow_blocks(context);
     if (own->second_write.waits) settle();
     see_access(context, address, access, (struct accessor){thread, site});
-    if (is_all_in_words()) *(shared_atomics_are_known() ? &shared_words->changing : &shared_words->turn) = own->block.turn;
+    if (!is_all_in_words()) return;
+    if (shared_atomics_are_known())
+        shared_words->changing = own->block.turn;
+    else
+        shared_words->turn = own->block.turn;
 }
 
 void *quiesce_kernel_check_any(struct kernel_context *context, uint64_t address, uint32_t access, uint32_t site,
