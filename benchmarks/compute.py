@@ -1,9 +1,9 @@
 """What kernels that compute cost next to PoCL and Numba, on one core and on all; nothing of it is asserted.
 
 Programs measure one after another: ``compute_exec.py`` under ``quiesce exec``, without and with checks of the kernels'
-accesses, ``compute_pocl.py`` and ``compute_numba.py``. The first two have the same kernels, Numba has plain loops, which
-use one core. On one core the processor's time is measured. On all cores it is what passes on a clock: nothing else may
-run then.
+accesses, ``compute_pocl.py`` and ``compute_numba.py``. The first two have the same kernels, Numba has plain loops,
+which use one core. On one core the processor's time is measured. On all cores it is what passes on a clock: nothing
+else may run then.
 """
 
 from __future__ import annotations
