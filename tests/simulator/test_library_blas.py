@@ -335,6 +335,7 @@ def test_nothing_is_read_where_nothing_matters(on: Libraries) -> None:
     assert (on.get(ct, np.float32, 4, 4) == 0).all()
     on.ok_blas("Sgemm_v2", 0, 0, 0, 4, 4, one, 0, 1, 0, 4, one, 0, 1)
     on.ok_blas("Saxpy_v2", 4, zero, 0, 1, 0, 1)
+    on.ok_blas("SgemmStridedBatched", 0, 0, 4, 4, 4, one, 0, 4, 0, 0, 4, 0, zero, 0, 4, 16, 0)
 
 
 @pytest.mark.parametrize(
@@ -383,3 +384,27 @@ def test_a_launch_that_is_to_fail(libraries: MakeLibraries) -> None:
     a, one = on.put(random(np.float32, 4, 4)), on.host(1)
     assert on.call("cublasSgemm_v2", on.blas, 0, 0, 4, 4, 4, one, a, 4, a, 4, one, a, 4) == 14
     on.ok_blas("Sgemm_v2", 0, 0, 4, 4, 4, one, a, 4, a, 4, one, a, 4)
+
+
+@pytest.mark.parametrize(("ld", "step_b"), [(3, 12), (3, 0), (5, 20)])
+@pytest.mark.parametrize(("ta", "tb"), [(0, 0), (1, 2), (2, 1)])
+def test_batches_with_gaps_and_one_matrix_for_all(on: Libraries, ta: int, tb: int, ld: int, step_b: int) -> None:
+    d, count = np.complex64, 4
+    a, b, c = (random(d, 3, 3, count, seed=seed) for seed in range(3))
+
+    def apart(values: Array, step: int) -> Array:
+        made = np.full((step or ld * 3, count if step else 1), np.nan, d, "F")
+        made[: 3 * ld] = np.asarray([padded(values[..., i], ld).ravel("F") for i in range(made.shape[1])]).T
+        return made
+
+    steps = 4 * ld, step_b, 3 * ld
+    at, bt, ct = (on.put(apart(each, step)) for each, step in zip((a, b, c), steps, strict=True))
+    scalars = on.host(2, dtype=d), on.host(0.5, dtype=d)
+    on.ok_blas(
+        "CgemmStridedBatched", ta, tb, 3, 3, 3, scalars[0], at, ld, steps[0], bt, ld, step_b, scalars[1], ct, ld,
+        steps[2], count,
+    )  # fmt: skip
+    found = on.get(ct, d, ld, 3, count)[:3]
+    for i in range(count):
+        other = b[..., i if step_b else 0]
+        assert close(found[..., i], 2 * operated(a[..., i], ta) @ operated(other, tb) + 0.5 * c[..., i])

@@ -25,6 +25,7 @@ from quiesce.simulator.libraries.elements import (
     SINGLE,
     Element,
     Matrix,
+    Stack,
 )
 from quiesce.simulator.libraries.table import Arguments, Call, NotDescribed, Refused, Work, computes
 
@@ -61,15 +62,19 @@ def require(*conditions: bool) -> None:
 
 
 def turned(columns: Array, operation: int) -> Array:
-    """Return the transpose of op(X) from the columns of X, each of which is a row."""
+    """Return the transpose of op(X) from the columns of X, each of which is a row; or of each of many."""
     if operation == 0:
         return columns
-    return columns.T if operation == 1 else columns.T.conj()
+    transposed = columns.swapaxes(-1, -2)
+    return transposed if operation == 1 else transposed.conj()
 
 
 def operated(matrix: Array, operation: int) -> Array:
     """Return op(X)."""
     return turned(matrix.T, operation).T
+
+
+_Operand = Matrix | Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +111,16 @@ class Product:
         """Say whether C has no elements."""
         return not self.c.rows or not self.c.columns
 
-    def compute(self, call: Call[Any], alpha: Any, beta: Any, a: Matrix, b: Matrix, c: Matrix) -> None:
-        """Compute it for matrices like its own. Without alpha neither A nor B is read."""
+    def compute(self, call: Call[Any], alpha: Any, beta: Any, a: _Operand, b: _Operand, c: _Operand) -> None:
+        """Compute it for matrices like its own, or stacks of them. Without alpha neither A nor B is read."""
         call.reuse_memory()
-        shape = self.c.columns, self.c.rows
         old = c.read_columns(call).astype(self.computed) if beta != 0 else None
         if alpha == 0 or not self.inner:
-            c.write_columns(call, np.zeros(shape, self.computed) if old is None else old * self.computed.type(beta))
+            c.write_columns(call, np.zeros(c.shape, self.computed) if old is None else old * self.computed.type(beta))
             return
         left = turned(self._ready(b.read_columns(call)), self.operation_b)
         right = turned(self._ready(a.read_columns(call)), self.operation_a)
-        made = call.room(left.dtype, *shape)
+        made = call.room(left.dtype, *c.shape)
         np.matmul(left, right, out=made.values)
         if alpha != 1:
             made.values[...] *= made.values.dtype.type(alpha)
@@ -198,13 +202,16 @@ def _strided(call: Call[Any], types: _Types) -> Work:
     require(of.batch >= 0)
 
     def run(product: Product, alpha: Any, beta: Any) -> None:
+        steps = (product.a, of.sa), (product.b, of.sb), (product.c, of.sc)
+        a, b, c = (Stack(first, step, of.batch) for first, step in steps)
+        if a.is_simple and b.is_simple and c.is_simple and of.sc:
+            product.compute(call, alpha, beta, a, b, c)
+            return
         for number in range(of.batch):
-            moved = (
-                each.moved(number * step) for each, step in ((product.a, of.sa), (product.b, of.sb), (product.c, of.sc))
-            )
-            product.compute(call, alpha, beta, *moved)
+            product.compute(call, alpha, beta, *(first.moved(number * step) for first, step in steps))
 
-    return _product(call, types)(run)
+    begun = _product(call, types)(run)
+    return begun if of.batch else None
 
 
 def _batched(call: Call[Any], types: _Types) -> Work:

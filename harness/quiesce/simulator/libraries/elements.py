@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -88,6 +88,11 @@ class Matrix:
         """Say whether no byte lies between two columns."""
         return self.rows == self.ld or self.columns == 1
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of its columns."""
+        return self.columns, self.rows
+
     def at(self, address: int) -> Matrix:
         """Return a matrix like it somewhere else."""
         return replace(self, address=address)
@@ -110,13 +115,7 @@ class Matrix:
 
     def write_columns(self, call: Call[Any], columns: Array | Result) -> None:
         """Write its columns, which are the rows of an array."""
-        values = columns.values if isinstance(columns, Result) else columns
-        stored = self.element.encode(values)
-        if stored is values and isinstance(columns, Result):
-            room = columns
-        else:
-            room = call.room(self.element.stored, *values.shape)
-            room.values[...] = stored
+        room = _stored(call, self.element, columns)
         if self.is_dense:
             room = replace(room, values=room.values.reshape(1, -1))
         call.write(self.operand, self.address, room, self.pitch)
@@ -150,6 +149,59 @@ class Matrix:
             if first < end:
                 at = self.address + column * self.pitch + first * self.element.size_bytes
                 call.write(self.operand, at, np.ascontiguousarray(stored[first:end, column]))
+
+
+def _stored(call: Call[Any], element: Element, values: Array | Result) -> Result:
+    """Return values as they are stored, where they can be written from."""
+    array = values.values if isinstance(values, Result) else values
+    stored = element.encode(array)
+    if stored is array and isinstance(values, Result):
+        return values
+    room = call.room(element.stored, *array.shape)
+    room.values[...] = stored
+    return room
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Matrices without gaps, ``step`` elements apart; all are the same one where that is 0."""
+
+    BYTES_MAX: ClassVar = 1 << 26
+    """So much is read at once."""
+    first: Matrix
+    step: int
+    count: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of its columns."""
+        return self.count, *self.first.shape
+
+    @property
+    def is_simple(self) -> bool:
+        """Say whether its matrices are dense, lie beside each other, and are not too large together."""
+        matrix = self.first
+        size = matrix.rows * matrix.columns
+        fits = self.count * size * matrix.element.size_bytes <= self.BYTES_MAX
+        return matrix.is_dense and fits and (not self.step or self.step >= size)
+
+    @property
+    def _pitch(self) -> int:
+        return self.step * self.first.element.size_bytes
+
+    def read_columns(self, call: Call[Any]) -> Array:
+        """Return the columns of each matrix."""
+        matrix = self.first
+        count = self.count if self.step else 1
+        size = matrix.rows * matrix.columns
+        read = call.read(matrix.operand, matrix.address, matrix.element.stored, size, count, self._pitch)
+        return matrix.element.decode(read.reshape(count, *matrix.shape))
+
+    def write_columns(self, call: Call[Any], columns: Array | Result) -> None:
+        """Write the columns of each matrix."""
+        room = _stored(call, self.first.element, columns)
+        room = replace(room, values=room.values.reshape(self.count, -1))
+        call.write(self.first.operand, self.first.address, room, self._pitch)
 
 
 @dataclass(frozen=True, slots=True)
