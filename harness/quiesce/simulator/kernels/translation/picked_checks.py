@@ -37,11 +37,7 @@ def check_of_any(program: Program, function: Function, judged: Judged, number: i
     _leave_if(e, _any(e, e.define(f"or {_WORDS} {missing}, {odd}")))
     if judged.access.kind != "load":
         _leave_if(e, _is_any_constant(e, offset))
-    touched = e.shape.context(e, TOUCHED, "ptr")
-    _tell_of_cells(e, judged, e.byte_offset(touched, KINDS * STRIDE), address, within)
-    for kind in range(KINDS):
-        if judged.kinds >> kind & 1:
-            _note(e, e.byte_offset(touched, kind * STRIDE), within, wanted, "i8" if judged.access.bytes <= 8 else "i16")
+    _note(e, judged, address, within, wanted)
     arguments = f"ptr %context, {_POINTERS} %pointer, i32 %site, i32 %linear, ptr %frame, {_LANES} %lanes"
     return [
         f"define internal i1 @check{number}.any({arguments}) noinline nounwind null_pointer_is_valid {{",
@@ -83,18 +79,25 @@ def _tell_of_cells(e: Emitter, judged: Judged, table: str, address: str, within:
     e.place(known)
 
 
-def _note(e: Emitter, table: str, within: str, wanted: str, type_: str) -> None:
-    """Set bits of a table, unless all are set."""
-    note, after = e.new_label(), e.new_label()
-    e.emit(f"br i1 {_any(e, _missing(e, table, within, wanted))}, label %{note}, label %{after}")
+def _note(e: Emitter, judged: Judged, address: str, within: str, wanted: str) -> None:
+    """Set the bits that note the accesses, unless all are set: then their cells are known as well."""
+    touched, note, noted = e.shape.context(e, TOUCHED, "ptr"), e.new_label(), e.new_label()
+    tables = [e.byte_offset(touched, kind * STRIDE) for kind in range(KINDS) if judged.kinds >> kind & 1]
+    missing = "zeroinitializer"
+    for table in tables:
+        missing = e.define(f"or {_WORDS} {_missing(e, table, within, wanted)}, {missing}")
+    e.emit(f"br i1 {_any(e, missing)}, label %{note}, label %{noted}")
     e.place(note)
+    _tell_of_cells(e, judged, e.byte_offset(touched, KINDS * STRIDE), address, within)
+    type_ = "i8" if judged.access.bytes <= 8 else "i16"
     bits = e.define(f"trunc {_WORDS} {wanted} to {_wide(type_)}")
     for lane in range(LANES):
-        place = e.byte_offset(table, e.define(f"extractelement {_PLACES} {within}, i32 {lane}"))
+        offset = e.define(f"extractelement {_PLACES} {within}, i32 {lane}")
         own = e.define(f"extractelement {_wide(type_)} {bits}, i32 {lane}")
-        e.store(type_, e.define(f"or {type_} {e.load(type_, place, 'align 1')}, {own}"), place, "align 1")
-    e.emit(f"br label %{after}")
-    e.place(after)
+        for place in (e.byte_offset(table, offset) for table in tables):
+            e.store(type_, e.define(f"or {type_} {e.load(type_, place, 'align 1')}, {own}"), place, "align 1")
+    e.emit(f"br label %{noted}")
+    e.place(noted)
 
 
 def _missing(e: Emitter, table: str, within: str, wanted: str) -> str:
