@@ -312,6 +312,15 @@ def test_places_that_a_loop_goes_on_from(is_before: bool) -> None:
     assert [values[f"%{name}"] for name in "pqr"] == [wanted, *([wanted, wanted] if is_before else [None, None])]
 
 
+def test_a_row_whose_test_is_that_of_an_argument_holds_in_all_rounds() -> None:
+    """A warp may go on in the next line of its block: whether it does is found out before all blocks."""
+    turning = Row(1, frozenset({"%x"}))
+    body = LOOP.format("br label %T", "").replace("[ 0, %entry ], [ %j, %T ]", "[ %x, %entry ], [ %x, %T ]")
+    function = read_function(f"{HEAD}{body}")
+    found = find_shapes(function, flow_of(function), {"%context": Row(), "%x": turning, "%n": Row()})
+    assert found.values["%i"] == turning
+
+
 @pytest.mark.parametrize("condition", ["slt i32 %x, 7", "slt i32 %i, %x"])
 def test_a_loop_that_some_lanes_leave_before_others(condition: str) -> None:
     left = f"%q = icmp {condition}\n  br i1 %q, label %T, label %E"

@@ -129,9 +129,12 @@ def _joined(shapes: Shapes, i: Instruction, found: list[Shape]) -> Shape:
 
 
 def _last(shapes: Shapes, block: str, tests: frozenset[str]) -> bool:
-    """Say whether tests are done before the loops that a block is in: what they found holds in all rounds."""
+    """Say whether tests are done before the loops that a block is in: what they found holds in all rounds.
+
+    The tests of arguments are done before all blocks.
+    """
     around = shapes.flow.around(block)
-    return not any(shapes.blocks[test] in shapes.flow.loops[header] for test in tests for header in around)
+    return not any(shapes.blocks.get(test) in shapes.flow.loops[header] for test in tests for header in around)
 
 
 def _follow_branch(shapes: Shapes, i: Instruction) -> None:
