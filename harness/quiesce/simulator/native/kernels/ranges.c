@@ -102,7 +102,10 @@ static bool is_known(const struct kernel_range *range) {
 static bool is_right(const struct kernel_context *context, const struct kernel_range *range, uint64_t address,
                      uint64_t bytes) {
     struct access access = {.context = context, .address = address, .bytes = bytes, .kind = kind_of(range)};
-    return checks_judge(&access) == SEEN_NOTHING;
+    beside_lock();
+    enum seen seen = checks_judge(&access);
+    beside_unlock();
+    return seen == SEEN_NOTHING;
 }
 
 // A store to memory that nobody has written is right as well, and `any_new`.
@@ -151,8 +154,10 @@ static void write_row(const struct kernel_range *range, struct row row) {
 
 static void write_range(const struct kernel_range *range) {
     if (!range->counts[0]) return;
+    beside_lock();
     for (uint32_t z = 0; z < range->counts[2]; z++)
         for (uint32_t y = 0; y < range->counts[1]; y++) write_row(range, row_of(range, y, z));
+    beside_unlock();
 }
 
 static enum touch touch_of(const struct kernel_range *range) {
@@ -192,9 +197,10 @@ static void touch_range(const struct kernel_range *range) {
     }
 }
 
-static uint32_t judge_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
+uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
     uint32_t count = word & (OTHERS_READ - 1);
     bool is_new[RANGES_MAX] = {false}, any_new = false, any_shared = false;
+    if (stillness_is_begun()) return 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_shared(&ranges[i]) && is_flat(&ranges[i]) && is_known_flat(&ranges[i])) continue;
         if (is_shared(&ranges[i]) && !any_shared) shared_checks_begin_ranges(context);
@@ -214,22 +220,6 @@ static uint32_t judge_ranges(struct kernel_context *context, const struct kernel
         if (!is_shared(&ranges[i])) touch_range(&ranges[i]);
     }
     return 1;
-}
-
-static bool are_known(const struct kernel_range *ranges, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        if (is_shared(&ranges[i]) || !is_flat(&ranges[i]) || !is_known_flat(&ranges[i])) return false;
-    return true;
-}
-
-// Beside other threads (beside.h) only what is known already needs no lock.
-uint32_t quiesce_kernel_ranges(struct kernel_context *context, const struct kernel_range *ranges, uint32_t word) {
-    if (stillness_is_begun()) return 0;
-    if (!beside || are_known(ranges, word & (OTHERS_READ - 1))) return judge_ranges(context, ranges, word);
-    beside_lock();
-    uint32_t right = judge_ranges(context, ranges, word);
-    beside_unlock();
-    return right;
 }
 
 // -- registers in arrays ---------------------------------------------------------------------------------------------
