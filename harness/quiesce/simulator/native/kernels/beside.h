@@ -5,30 +5,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kernels/touched.h"
+#include "kernels/list.h"
+#include "kernels/touch.h"
 #include "kernels/wrong_access.h"
 
 enum { BESIDE_MAX = 8 };  // threads: each has a map of all memory
 
-struct beside_list {
-    void *first;
-    uint64_t count, capacity;
+enum touch_what { NOTE, USE, ROWS };
+
+// Offsets from SHADOW_BASE, for addresses would be signs that a client still knows a block.
+struct touched_here {
+    uint64_t block, offset, bytes;
+    uint32_t site, touch;  // touch: kinds of a note
+    enum touch_what what;
+    struct touched_rows rows;
+};
+
+struct mistake_here {
+    uint64_t block, count;
+    struct wrong_access wrong;
 };
 
 struct beside {
     uint64_t block;          // that runs, by its place in the order of all
     unsigned char *touched;  // its map (touched.h)
-    struct beside_list touches, mistakes;
+    struct list touches, mistakes;  // struct touched_here, struct mistake_here
     uint64_t cleared;        // cells of the map
     bool is_incomplete;      // no memory was left for something
 };
 
 extern _Thread_local struct beside *beside;  // NULL: this thread runs all blocks by itself
 
-// Prepares so many threads. Returns how many there can be.
-unsigned beside_open(unsigned count);
 struct beside *beside_of(unsigned number);  // of a thread, from 0 on
 unsigned beside_number(void);               // of this one
+
+// The kinds of use that are known of a cell.
+unsigned char *beside_kinds(const struct beside *of, uint64_t cell);
 
 // What a kernel does there, see touched.h and checks.h.
 void beside_note(uint64_t address, uint32_t kinds, uint32_t site);
@@ -40,6 +52,4 @@ void beside_see(const struct wrong_access *wrong);
 void beside_lock(void);
 void beside_unlock(void);
 
-// Tells it all. `by_user`: the kernel was stopped anywhere.
-void beside_tell(unsigned count, const struct checked_launch *launch, bool by_user);
 void beside_close(void);

@@ -10,7 +10,6 @@
 #include "kernels/heap_history.h"
 #include "kernels/memory_rows.h"
 #include "kernels/memory_words.h"
-#include "kernels/shared_checks.h"
 #include "kernels/touched.h"
 #include "kernels/watch.h"
 #include "kernels/wrong_access.h"
@@ -127,7 +126,6 @@ void checks_end(bool by_user) {
 
 void checks_close(void) {
     beside_close();
-    shared_checks_close();
     touched_close();
     memory_words_close();
     memory_rows_close();

@@ -1,40 +1,10 @@
 #include "kernels/footprints.h"
 
-#include <string.h>
+#include <stddef.h>
 
-enum {
-    SIZE_WORDS = 3,
-    ATOM_WORDS = 3,
-    TERMS_MAX = 8,
-    FORM_WORDS = 2 + 2 * TERMS_MAX,
-    DUTY_WORDS = 2,
-    CONDITION_WORDS = 5,
-    BASES_MAX = 4,
-    ACCESS_WORDS = 7 + BASES_MAX,
-    SIZES_MAX = 1024,
-    ATOMS_MAX = 64,
-    ACCESSES_MAX = 64,
-    SET_MAX = 63,
-};
+#include "kernels/footprint_spans.h"
+
 enum { LOAD, STORE, CHANGE };
-enum size_kind {
-    CONSTANT, PARAMETER, OF_BLOCK, OF_GRID, VARIABLE, ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, SHIFT_RIGHT,
-    AND, OR, XOR, LEAST, MOST, SIGNED_32, UNSIGNED_32,
-};
-enum atom_kind { ANYTHING, THREAD, BLOCK, ROUND, QUOTIENT, BELOW };
-
-// No number that is known is larger. What is larger is taken for endless.
-#define LIMIT ((int64_t)1 << 61)
-
-struct span_of {
-    int64_t least, most;  // -LIMIT and LIMIT: without end
-};
-
-struct form {
-    int64_t constant;
-    unsigned count;
-    int64_t atoms[TERMS_MAX], factors[TERMS_MAX];
-};
 
 struct term {
     int64_t factor;       // above 0
@@ -54,214 +24,16 @@ struct access {
     struct term terms[TERMS_MAX];  // the larger factors last
 };
 
-struct judging {
-    const struct footprint_launch *launch;
-    const int64_t *sizes, *atoms, *forms, *duties, *conditions, *accesses;
-    int64_t size_count, duty_count, condition_count, access_count;
-    int64_t values[SIZES_MAX];
-    bool are_known[SIZES_MAX];
-    struct span_of spans[ATOMS_MAX];
-    bool have_span[ATOMS_MAX], asks[ATOMS_MAX];
-    struct form bounds[SET_MAX];  // at most 0, as conditions say
-    uint64_t held;                // the conditions that say so
-};
-
-static int64_t clamp(__int128 value) { return value > LIMIT ? LIMIT : value < -LIMIT ? -LIMIT : (int64_t)value; }
-
-static bool is_endless(struct span_of span) { return span.least <= -LIMIT || span.most >= LIMIT; }
-
-static struct span_of sum_of(struct span_of one, struct span_of other) {
-    bool begins = one.least > -LIMIT && other.least > -LIMIT, ends = one.most < LIMIT && other.most < LIMIT;
-    return (struct span_of){begins ? clamp((__int128)one.least + other.least) : -LIMIT,
-                            ends ? clamp((__int128)one.most + other.most) : LIMIT};
-}
-
-static struct span_of times(struct span_of span, int64_t factor) {
-    struct span_of turned = {span.most == LIMIT ? -LIMIT : -span.most, span.least == -LIMIT ? LIMIT : -span.least};
-    if (!factor) return (struct span_of){0, 0};
-    struct span_of of = factor > 0 ? span : turned;
-    __int128 by = factor > 0 ? factor : -(__int128)factor;
-    return (struct span_of){of.least <= -LIMIT ? -LIMIT : clamp(of.least * by),
-                            of.most >= LIMIT ? LIMIT : clamp(of.most * by)};
-}
-
-// -- sizes -----------------------------------------------------------------------------------------------------------
-
-static bool parameter(const struct footprint_launch *launch, int64_t offset, int64_t bits, int64_t *value) {
-    uint64_t read = 0;
-    if (offset < 0 || bits < 8 || bits > 64 || offset + bits / 8 > launch->parameter_bytes) return false;
-    memcpy(&read, launch->parameters + offset, (size_t)bits / 8);
-    *value = (int64_t)(read << (64 - bits)) >> (64 - bits);
-    return true;
-}
-
-// Numbers wrap as those of the processor do; forms are compared only where they are far from that.
-static bool compute(enum size_kind kind, int64_t a, int64_t b, int64_t *value) {
-    uint64_t x = (uint64_t)a, y = (uint64_t)b;
-    bool divides = kind == DIVIDE || kind == REMAINDER;
-    if (divides && (a < 0 || b <= 0)) return false;
-    if (kind == SHIFT_RIGHT && (a < 0 || b <= 0)) return false;
-    if ((kind == LEAST || kind == MOST) && (a < 0 || b < 0)) return false;
-    switch (kind) {
-        case ADD: *value = (int64_t)(x + y); return true;
-        case SUBTRACT: *value = (int64_t)(x - y); return true;
-        case MULTIPLY: *value = (int64_t)(x * y); return true;
-        case DIVIDE: *value = a / b; return true;
-        case REMAINDER: *value = a % b; return true;
-        case SHIFT_RIGHT: *value = a / b; return true;
-        case AND: *value = a & b; return true;
-        case OR: *value = a | b; return true;
-        case XOR: *value = a ^ b; return true;
-        case LEAST: *value = a < b ? a : b; return true;
-        case MOST: *value = a > b ? a : b; return true;
-        case SIGNED_32: *value = (int32_t)x; return true;
-        case UNSIGNED_32: *value = (uint32_t)x; return true;
-        default: return false;
-    }
-}
-
-static void find_sizes(struct judging *judging) {
-    const struct footprint_launch *launch = judging->launch;
-    for (int64_t i = 0; i < judging->size_count; i++) {
-        const int64_t *size = &judging->sizes[i * SIZE_WORDS];
-        int64_t *value = &judging->values[i], a = size[1], b = size[2];
-        bool *is_known = &judging->are_known[i];
-        switch ((enum size_kind)size[0]) {
-            case CONSTANT: *value = a; *is_known = true; break;
-            case PARAMETER: *is_known = parameter(launch, a, b, value); break;
-            case OF_BLOCK: *value = launch->block[a]; *is_known = true; break;
-            case OF_GRID: *value = launch->grid[a]; *is_known = true; break;
-            case VARIABLE:
-                *value = (int64_t)launch->variable(launch->of, (uint64_t)a);
-                *is_known = *value != 0;
-                break;
-            default:
-                if (size[0] >= SIGNED_32) b = a;  // it is computed of one size
-                *is_known = judging->are_known[a] && judging->are_known[b] &&
-                            compute((enum size_kind)size[0], judging->values[a], judging->values[b], value);
-        }
-    }
-}
-
-static bool read_form(const struct judging *judging, int64_t number, struct form *form) {
-    const int64_t *words = &judging->forms[number * FORM_WORDS];
-    *form = (struct form){.constant = judging->values[words[0]]};
-    if (!judging->are_known[words[0]]) return false;
-    for (int64_t i = 0; i < words[1]; i++) {
-        int64_t factor = words[3 + 2 * i];
-        if (!judging->are_known[factor]) return false;
-        if (!judging->values[factor]) continue;
-        form->atoms[form->count] = words[2 + 2 * i];
-        form->factors[form->count++] = judging->values[factor];
-    }
-    return true;
-}
-
-// -- spans -----------------------------------------------------------------------------------------------------------
-
-static struct span_of span_of_atom(struct judging *judging, int64_t number);
-
-static struct span_of span_of_form(struct judging *judging, const struct form *form) {
-    struct span_of span = {clamp(form->constant), clamp(form->constant)};
-    for (unsigned i = 0; i < form->count; i++)
-        span = sum_of(span, times(span_of_atom(judging, form->atoms[i]), form->factors[i]));
-    return span;
-}
-
-// Up to which round a loop goes that goes on only where a form, of which the round is an atom, is at most 0; or where
-// it is not 0.
-static int64_t last_round(struct judging *judging, const int64_t *condition, int64_t round) {
-    struct form form, others;
-    int64_t factor = 0;
-    if (!read_form(judging, condition[0], &form)) return LIMIT;
-    others = form;
-    others.count = 0;
-    for (unsigned i = 0; i < form.count; i++) {
-        if (form.atoms[i] == round) factor = form.factors[i];
-        if (form.atoms[i] == round) continue;
-        others.atoms[others.count] = form.atoms[i];
-        others.factors[others.count++] = form.factors[i];
-    }
-    if (condition[1]) {  // it differs from 0
-        bool comes = factor && !others.count && (others.constant < 0) != (factor < 0) && factor > -LIMIT;
-        if (!others.count && !others.constant) return 0;
-        return comes && !(others.constant % factor) ? -(others.constant / factor) : LIMIT;
-    }
-    struct span_of span = span_of_form(judging, &others);
-    if (factor <= 0 || is_endless(span)) return LIMIT;
-    return span.least > 0 ? 0 : -span.least / factor + 1;
-}
-
-static struct span_of rounds_of(struct judging *judging, int64_t number, uint64_t conditions) {
-    struct span_of span = {0, LIMIT};
-    for (int64_t i = 0; i < judging->condition_count; i++) {
-        if (!(conditions >> i & 1)) continue;
-        int64_t last = last_round(judging, &judging->conditions[i * CONDITION_WORDS], number);
-        if (last < span.most) span.most = last;
-    }
-    return span;
-}
-
-static struct span_of quotient(struct judging *judging, int64_t number, int64_t by) {
-    struct form form;
-    if (!read_form(judging, number, &form) || by <= 0) return (struct span_of){-LIMIT, LIMIT};
-    struct span_of span = span_of_form(judging, &form);
-    if (is_endless(span) || span.least < 0) return (struct span_of){-LIMIT, LIMIT};
-    return (struct span_of){span.least / by, span.most / by};
-}
-
-static struct span_of find_span(struct judging *judging, int64_t number) {
-    const int64_t *atom = &judging->atoms[number * ATOM_WORDS];
-    const struct footprint_launch *launch = judging->launch;
-    struct span_of endless = {-LIMIT, LIMIT};
-    switch ((enum atom_kind)atom[0]) {
-        case THREAD: return (struct span_of){0, (int64_t)launch->block[atom[1]] - 1};
-        case BLOCK: return (struct span_of){0, (int64_t)launch->grid[atom[1]] - 1};
-        case ROUND: return rounds_of(judging, number, (uint64_t)atom[1]);
-        case QUOTIENT:
-            return judging->are_known[atom[2]] ? quotient(judging, atom[1], judging->values[atom[2]]) : endless;
-        case BELOW:
-            if (!judging->are_known[atom[1]] || judging->values[atom[1]] <= 0) return endless;
-            return (struct span_of){0, clamp((__int128)judging->values[atom[1]] - 1)};
-        default: return endless;
-    }
-}
-
-// One that depends on itself has no end.
-static struct span_of span_of_atom(struct judging *judging, int64_t number) {
-    if (judging->have_span[number]) return judging->spans[number];
-    if (judging->asks[number]) return (struct span_of){-LIMIT, LIMIT};
-    judging->asks[number] = true;
-    judging->spans[number] = find_span(judging, number);
-    judging->have_span[number] = true;
-    judging->asks[number] = false;
-    return judging->spans[number];
-}
-
-static bool are_kept(struct judging *judging, uint64_t duties) {
-    static const struct span_of RANGES[] = {
-        {INT32_MIN, INT32_MAX}, {0, UINT32_MAX}, {1 - LIMIT, LIMIT - 1}, {0, LIMIT - 1}};
-    for (int64_t i = 0; i < judging->duty_count; i++) {
-        struct form form;
-        const int64_t *duty = &judging->duties[i * DUTY_WORDS];
-        if (!(duties >> i & 1)) continue;
-        if (!read_form(judging, duty[0], &form)) return false;
-        struct span_of span = span_of_form(judging, &form), range = RANGES[duty[1] & 3];
-        if (span.least < range.least || span.most > range.most) return false;
-    }
-    return true;
-}
-
 // -- terms -----------------------------------------------------------------------------------------------------------
 
 // The form that a condition says to be at most 0. False: nothing is said.
 static bool read_condition(struct judging *judging, int64_t number, struct form *form) {
     const int64_t *condition = &judging->conditions[number * CONDITION_WORDS];
     struct form first;
-    if (condition[1] || !are_kept(judging, (uint64_t)condition[4]) || !read_form(judging, condition[0], form))
+    if (condition[1] || !duties_are_kept(judging, (uint64_t)condition[4]) || !form_read(judging, condition[0], form))
         return false;
     if (condition[2] < 0) return true;
-    if (!read_form(judging, condition[2], &first) || first.count + 1 != form->count) return false;
+    if (!form_read(judging, condition[2], &first) || first.count + 1 != form->count) return false;
     for (unsigned i = 0; i < form->count; i++) {  // what holds of the next round now holds of each
         bool is_found = form->atoms[i] == condition[3];
         if (is_found) form->constant -= form->factors[i];
@@ -316,7 +88,7 @@ static bool is_apart(const struct term *terms, unsigned count, int64_t width) {
     for (unsigned i = 0; i < count; i++) {
         any |= terms[i].has_block;
         if (any && (is_endless(below) || terms[i].factor <= below.most - below.least)) return false;
-        below = sum_of(below, times(terms[i].span, terms[i].factor));
+        below = span_sum(below, span_times(terms[i].span, terms[i].factor));
     }
     return true;
 }
@@ -326,7 +98,7 @@ static bool split(struct judging *judging, struct form form, uint64_t conditions
 // The span of a form whose constant is 0, as conditions of the same atoms bound it. `fewer`: the conditions that have
 // fewer atoms.
 static struct span_of bounded(struct judging *judging, const struct form *group, uint64_t conditions, uint64_t *fewer) {
-    struct span_of span = span_of_form(judging, group);
+    struct span_of span = form_span(judging, group);
     *fewer = 0;
     for (int64_t i = 0; i < judging->condition_count; i++) {
         const struct form *each = &judging->bounds[i];
@@ -356,7 +128,7 @@ static void take_group(struct judging *judging, struct form *form, const struct 
     if (!split(judging, group, fewer, &parts, &inside)) return;
     if (inside && !is_apart(parts.terms, parts.count, 1)) return;
     if (by < 0) {
-        span = times(span, -1);
+        span = span_times(span, -1);
         for (unsigned i = 0; i < group.count; i++) group.factors[i] = -group.factors[i];
     }
     insert(to, (struct term){by < 0 ? -by : by, span, inside != 0, group});
@@ -367,12 +139,12 @@ static void take_group(struct judging *judging, struct form *form, const struct 
 static bool take_atom(struct judging *judging, const struct form *form, unsigned at, struct access *to,
                       uint32_t *axes) {
     const int64_t *atom = &judging->atoms[form->atoms[at] * ATOM_WORDS];
-    struct span_of span = span_of_atom(judging, form->atoms[at]);
+    struct span_of span = atom_span(judging, form->atoms[at]);
     int64_t factor = form->factors[at], sign = factor < 0 ? -1 : 1;
     bool is_block = atom[0] == BLOCK && judging->launch->grid[atom[1]] > 1;
     if (to->count == TERMS_MAX || factor <= -LIMIT) return false;
     if (is_block) *axes |= 1u << atom[1];
-    insert(to, (struct term){factor * sign, times(span, sign), is_block, {0, 1, {form->atoms[at]}, {sign}}});
+    insert(to, (struct term){factor * sign, span_times(span, sign), is_block, {0, 1, {form->atoms[at]}, {sign}}});
     return true;
 }
 
@@ -405,7 +177,8 @@ static bool find_memory(struct judging *judging, const int64_t *words, struct ac
 // The bytes that the terms before one come to, as addresses, with those of the access itself.
 static struct span_of rest_of(const struct access *access, unsigned count) {
     struct span_of span = {access->constant, clamp((__int128)access->constant + access->bytes - 1)};
-    for (unsigned i = 0; i < count; i++) span = sum_of(span, times(access->terms[i].span, access->terms[i].factor));
+    for (unsigned i = 0; i < count; i++)
+        span = span_sum(span, span_times(access->terms[i].span, access->terms[i].factor));
     return span;
 }
 
@@ -428,7 +201,7 @@ static bool read_access(struct judging *judging, int64_t number, struct access *
     *access = (struct access){.use = words[0], .bytes = words[2], .operation = words[3]};
     if (!find_memory(judging, words, access)) return false;
     access->hull = (struct span_of){(int64_t)access->start, (int64_t)access->end - 1};
-    if (!read_form(judging, words[1], &form) || !are_kept(judging, (uint64_t)words[4])) return true;
+    if (!form_read(judging, words[1], &form) || !duties_are_kept(judging, (uint64_t)words[4])) return true;
     access->constant = form.constant;
     access->is_plain = split(judging, form, (uint64_t)words[5] & judging->held, access, &axes);
     if (!access->is_plain) return true;
@@ -513,7 +286,7 @@ enum alone footprints_judge(const struct footprint_launch *launch) {
                                .duty_count = table[COUNTS + 3],
                                .condition_count = table[COUNTS + 4],
                                .access_count = table[COUNTS + 5]};
-    find_sizes(&judging);
+    footprint_sizes(&judging);
     for (int64_t i = 0; i < judging.condition_count; i++)
         judging.held |= (uint64_t)read_condition(&judging, i, &judging.bounds[i]) << i;
     return judge_accesses(&judging);

@@ -5,9 +5,7 @@
 // An access whose place has no bounds that are known is taken to stay in the memory that its pointer points into.
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "kernels/footprint_launch.h"
 
 // Why blocks run one after another. The first ones the compiler states.
 enum alone {
@@ -30,18 +28,5 @@ enum alone {
 
 // In words, after "it runs on one core: ".
 const char *alone_in_words(enum alone why);
-
-// What a launch knows. `parameters` are in plain sight.
-struct footprint_launch {
-    const int64_t *table;  // NULL: the object has none
-    const unsigned char *parameters;
-    uint32_t parameter_bytes;
-    const uint32_t *grid, *block;
-    // The address of a variable of the module.
-    uint64_t (*variable)(const void *of, uint64_t number);
-    const void *of;
-    // The memory that an address points into. False: none that is known.
-    bool (*find)(uint64_t address, uint64_t *start, uint64_t *bytes);
-};
 
 enum alone footprints_judge(const struct footprint_launch *launch);

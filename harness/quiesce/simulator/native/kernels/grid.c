@@ -6,6 +6,7 @@
 
 #include "kernels/room.h"
 #include "kernels/beside.h"
+#include "kernels/beside_telling.h"
 #include "kernels/block.h"
 #include "kernels/checks.h"
 #include "kernels/fault.h"

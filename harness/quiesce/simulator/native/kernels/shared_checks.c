@@ -343,7 +343,8 @@ void shared_checks_order_lanes(uint32_t warp, uint32_t lanes, bool are_all, bool
     memory_races_order_lanes(of, is_barrier);
 }
 
-void quiesce_kernel_lanes(struct kernel_context *context, uint32_t warp, uint32_t lanes, bool are_all, bool is_barrier) {
+void quiesce_kernel_lanes(struct kernel_context *context, uint32_t warp, uint32_t lanes, bool are_all,
+                          bool is_barrier) {
     (void)context;
     shared_checks_order_lanes(warp, lanes, are_all, is_barrier);
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "kernels/beside.h"
+#include "kernels/list.h"
 #include "kernels/touched_order.h"
 #include "ledger/record_log.h"
 #include "machine/hidden.h"
@@ -38,12 +39,6 @@ struct piece {
     uint32_t mask_bytes;
 };
 
-// A list that grows.
-struct list {
-    void *first;
-    size_t count, capacity;
-};
-
 static struct list noted, ranges, pieces, masks, keys, unsorted;
 // Ranges of one instruction that are as long as each other, `pitch` bytes apart: as a block uses them of a matrix.
 static struct rows {
@@ -56,18 +51,8 @@ static bool is_incomplete;
 static struct record_log records;
 
 static void *add(struct list *list, size_t count, size_t size) {
-    if (list->count + count > list->capacity) {
-        size_t capacity = 2 * (list->count + count) + 64;
-        void *grown = realloc(list->first, capacity * size);
-        if (!grown) {
-            is_incomplete = true;
-            return NULL;
-        }
-        list->first = grown;
-        list->capacity = capacity;
-    }
-    void *place = (char *)list->first + list->count * size;
-    list->count += count;
+    void *place = list_add(list, count, size);
+    is_incomplete |= count && !place;
     return place;
 }
 
@@ -496,10 +481,7 @@ void touched_drop(void) {
 
 void touched_close(void) {
     struct list *all[] = {&noted, &ranges, &pieces, &masks, &keys, &unsorted};
-    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
-        free(all[i]->first);
-        *all[i] = (struct list){0};
-    }
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) list_free(all[i]);
     record_log_close(&records);
     cleared = 0;
 }

@@ -7,18 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/touch.h"
 #include "kernels/wrong_access.h"
 
 enum { TOUCHED_LAYOUT = 1 };
-
-enum touch {
-    TOUCH_READ,
-    TOUCH_WRITE,
-    TOUCH_STRONG_READ,   // volatile, relaxed, acquire: it may take part in an order of the kernels' own
-    TOUCH_STRONG_WRITE,  // volatile, relaxed, release
-    TOUCH_ATOMIC,        // reads and writes at once
-    TOUCHES,
-};
 
 enum touched_record {
     TOUCHED_TEXT = 1,    // a kernel's name, or a place: FILE:LINE, or the instruction and its line in the PTX
@@ -46,13 +38,6 @@ void touched_close(void);
 
 // The first use of some kinds (a bit for each) in the cells of an access.
 void touched_note(uint64_t address, uint32_t kinds, uint32_t site);
-
-// How many ranges of the same size there are, and how far from each other they begin. `plane`: which of those that one
-// instruction goes on with at the same time.
-struct touched_rows {
-    uint64_t pitch;
-    uint32_t count, plane;
-};
 
 // The same for bytes whose bits nobody has set: some of one access, or all of a range, which may be large, or of
 // several. Ranges of one instruction that follow each other become one.

@@ -21,6 +21,7 @@
 #include "kernels/kernel.h"
 #include "kernels/launch.h"
 #include "kernels/request.h"
+#include "kernels/shared_checks.h"
 #include "ledger/current_test.h"
 #include "ledger/failed_calls.h"
 #include "ledger/failure.h"
@@ -162,6 +163,7 @@ static void stop(void) {
     arrays_close();
     graph_memory_close();
     checks_close();
+    shared_checks_close();
     current_test_close();
     kernels_close();
     initials_close();
