@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from quiesce.model.errors import BackendUnavailable
+from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
 from quiesce.simulator.runtime.build import build_library, find_compiler, require_platform
 from quiesce.simulator.runtime.flavours import parse_flavour
 from quiesce.simulator.runtime.kernel_compiler import kernel_compiler
@@ -164,6 +165,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a run whose compiler starts while its variable is set, and so reads it."""
+    made = tmp_path_factory.mktemp("run")
+    with kernel_compiler(made):
+        yield made
+
+
 @pytest.fixture
 def device(start: Start, folder: Path) -> Callable[..., Any]:
     """A function that starts a machine whose kernels compute."""
@@ -173,13 +182,20 @@ def device(start: Start, folder: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def checked(start: Start, folder: Path) -> Iterator[Callable[..., Any]]:
-    """A function that starts a machine whose kernels compute, and are judged."""
+def checked(start: Start, folder: Path, one_by_one: Path) -> Iterator[Callable[..., Any]]:
+    """A function that starts a machine whose kernels compute, and are judged.
+
+    Where the variable of the compiler is set then, no kernel is compiled for all threads of a block together.
+    """
     from tests.simulator.checked_kernels import Checked
 
-    yield lambda **options: Checked(start, folder, options)
-    for log in (*folder.glob("*.accesses"), *folder.glob("*.variables")):
-        log.unlink()
+    def made(**options: Any) -> Checked:
+        return Checked(start, one_by_one if ONE_BY_ONE_VARIABLE in os.environ else folder, options)
+
+    yield made
+    for each in (folder, one_by_one):
+        for log in (*each.glob("*.accesses"), *each.glob("*.variables")):
+            log.unlink()
 
 
 @pytest.fixture

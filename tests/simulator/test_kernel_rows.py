@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final
 
 import pytest
@@ -17,7 +16,7 @@ from quiesce.model.program_rules import (
     KERNELS_READ_WRITTEN,
 )
 from quiesce.simulator.kernels.server import ONE_BY_ONE_VARIABLE
-from quiesce.simulator.runtime.kernel_compiler import kernel_compiler, kernels_can_run
+from quiesce.simulator.runtime.kernel_compiler import kernels_can_run
 
 pytestmark = pytest.mark.skipif(not kernels_can_run(), reason="needs what compiles kernels: quiesce[kernels]")
 
@@ -25,18 +24,10 @@ MakeDevice = Callable[..., Checked]
 NON_BLOCKING: Final = 1
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["one-by-one", "rows"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a run. Each way of compiling has a compiler of its own, which reads the variable when it starts."""
-    made = tmp_path_factory.mktemp("run")
-    with pytest.MonkeyPatch.context() as patch, kernel_compiler(made):
-        if request.param:
-            patch.setenv(ONE_BY_ONE_VARIABLE, "1")
-        yield made
-
-
-@pytest.fixture
-def machine(checked: MakeDevice) -> MakeDevice:
+@pytest.fixture(params=[True, False], ids=["one-by-one", "rows"])
+def machine(request: pytest.FixtureRequest, checked: MakeDevice, monkeypatch: pytest.MonkeyPatch) -> MakeDevice:
+    if request.param:
+        monkeypatch.setenv(ONE_BY_ONE_VARIABLE, "1")
     return checked
 
 
