@@ -190,7 +190,8 @@ def test_folders_of_headers_come_along(packages: Path) -> None:
     said = compiled(packages, "print(compile(b'fails')[1])")
     assert said.startswith("kernel.cu(1): catastrophic error")
     assert "quiesce: if the header is one of CUDA's, run" in said
-    assert "-m pip install nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12" in said
+    assert "-m pip install nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12; " in said
+    assert "cuFFT's in nvidia-cufft-cu12" in said
     header.parent.mkdir(parents=True)
     header.touch()
     try:

@@ -20,7 +20,7 @@ from quiesce.simulator.runtime import COMPILER_PACKAGES, Load, Loaded, package_f
 _VERSIONS: Final = ("13", "12", "11")
 """Of CUDA, the newest first."""
 _PACKAGES: Final = re.compile(r"(.*/(?:site|dist)-packages)/")
-_HEADERS: Final = ("cuda_fp16.h", "cuda/std/version", "curand_kernel.h")
+_HEADERS: Final = ("cuda_fp16.h", "cuda/std/version", "curand_kernel.h", "cufftXt.h")
 """One of each package of headers that kernels include."""
 
 
@@ -50,6 +50,8 @@ _HEADER_WHEELS: Final = {
     "12": "nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12",
     "11": "nvidia-cuda-runtime-cu11 nvidia-cuda-cccl-cu11",
 }
+_SUFFIXES: Final = {"13": "", "12": "-cu12", "11": "-cu11"}
+"""Of the packages that have headers of libraries, by version of CUDA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Toolkit:
     wanted: str
     wheel: str
     header_wheels: str
+    suffix: str
     interpreter: str
     """How its Python is called, empty for a program without one."""
 
@@ -74,7 +77,10 @@ class Toolkit:
             lines += [f"beside {each}" for each in _opened_by_name(self.library)]
             # the loader knows ours by the path that the client asked for, and is to take this for another
             lines.append(f"library {self.library.parent}/./{self.library.name}")
-        lines.append(f"headers-reason if the header is one of CUDA's, run {pip} {self.header_wheels}")
+        lines.append(
+            f"headers-reason if the header is one of CUDA's, run {pip} {self.header_wheels}; "
+            f"cuRAND's are in nvidia-curand{self.suffix}, and cuFFT's in nvidia-cufft{self.suffix}"
+        )
         return "\n".join(line for line in lines if "\n" not in line)
 
 
@@ -108,6 +114,7 @@ def find_toolkit(name: str, process: int, run: Path) -> Toolkit:
         f"{library.title} ({library.names[version][0]})",
         COMPILER_PACKAGES[name][int(version)],
         _HEADER_WHEELS[version],
+        _SUFFIXES[version],
         seen.interpreter(),
     )
 
@@ -149,7 +156,7 @@ def _includes(version: str, library: Path | None, folders: Sequence[Path], seen:
     pattern = "cu13/include" if version == "13" else "cuda_*/include"
     near = [folder for folder in folders if library is not None and library.is_relative_to(folder)]
     places = [path for folder in (*near, *folders) for path in sorted((folder / "nvidia").glob(pattern))]
-    places += [path for folder in folders for path in sorted((folder / "nvidia").glob("curand/include"))]
+    places += [path for folder in folders for path in sorted((folder / "nvidia").glob("cu[rf]*/include"))]
     places += [root / each for root in seen.toolkits() for each in ("include", "targets/x86_64-linux/include")]
     places = [inner for path in places for inner in (path, path / "cccl")]
     found = (next((path for path in places if (path / header).is_file()), None) for header in _HEADERS)
