@@ -50,7 +50,7 @@ ROOMS: Final[dict[str, frozenset[str]]] = {
     "simulator.interpreter_start": _rooms(""),
     "simulator.runtime": _rooms("doors model files"),
     "simulator.kernels": _rooms("model files simulator.runtime"),
-    "simulator.libraries": _rooms(""),
+    "simulator.libraries": _rooms("simulator.runtime"),
     "simulator.judge": _rooms("doors model files allocators.indexes allocators.oracle simulator.runtime"),
     "backends.simulated": _rooms("model simulator.runtime"),
     "backends.simulated_allocator": _rooms("model backends.simulated simulator.runtime"),

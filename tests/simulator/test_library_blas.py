@@ -34,7 +34,7 @@ def close(found: Any, wanted: Any) -> bool:
 
 
 def padded(matrix: Array, ld: int) -> Array:
-    """Return a matrix whose columns lie further apart; what is between them is not a number."""
+    """Return a matrix whose columns lie further apart, with NaN in the gaps."""
     made = np.full((ld, matrix.shape[1]), np.nan, matrix.dtype, "F")
     made[: matrix.shape[0]] = matrix
     return made

@@ -10,11 +10,9 @@ it holds open.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
 import resource
-import select
 import signal
 import socket
 import struct
@@ -23,7 +21,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NoReturn, Protocol
+from typing import Final, Protocol
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.fatbins import unpack
@@ -33,7 +31,7 @@ from quiesce.simulator.kernels.ptx.initialisers import with_initial_kernel
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.toolkits import find_toolkit
 from quiesce.simulator.kernels.translation.program import Variant
-from quiesce.simulator.runtime import keep_sources
+from quiesce.simulator.runtime import keep_sources, serve_by_copies
 
 ONE_BY_ONE_VARIABLE: Final = "QUIESCE_KERNELS_ONE_BY_ONE"
 """Where it is set, no kernel is compiled for all threads of a block together."""
@@ -168,46 +166,20 @@ KERNEL_SECONDS_VARIABLE: Final = "QUIESCE_KERNEL_SECONDS"
 _KERNEL_SECONDS: Final = 300
 _MEMORY_BYTES: Final = 16 << 30
 """A copy that wants more for one kernel ends, and not the whole machine."""
-_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 _CREDENTIALS: Final = struct.Struct("iII")  # of a client, unix(7)
 
 
-def serve(listening: socket.socket, cache: Path, run: Path) -> None:
-    """Serve clients until standard input ends."""
-    kept = KeptObjects(cache)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a copy ended
-    while True:
-        ready, _, _ = select.select([listening, sys.stdin], [], [])
-        if sys.stdin in ready:
-            return
-        connection, _ = listening.accept()
-        if not os.fork():
-            listening.close()
-            _serve_client(connection, kept, run)
-        connection.close()
-
-
-def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> NoReturn:
-    try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        _limit_memory()
-        seconds = int(os.environ.get(KERNEL_SECONDS_VARIABLE, _KERNEL_SECONDS))
-        process, _, _ = _CREDENTIALS.unpack(
-            connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        )
-        service = Service(
-            kept, lambda name: find_toolkit(name, process, run).text(), functools.partial(_keep_sources, run)
-        )
-        while (request := read_request(connection)) is not None:
-            signal.alarm(seconds)  # whose signal ends the process, wherever it is
-            answer = service.answer(request)
-            signal.alarm(0)
-            if answer is not None:
-                connection.sendall(answer.encode())
-    except (OSError, ValueError):
-        pass  # the client has ended, or is none
-    finally:
-        os._exit(0)
+def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> None:
+    _limit_memory()
+    seconds = int(os.environ.get(KERNEL_SECONDS_VARIABLE, _KERNEL_SECONDS))
+    process, _, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    service = Service(kept, lambda name: find_toolkit(name, process, run).text(), functools.partial(_keep_sources, run))
+    while (request := read_request(connection)) is not None:
+        signal.alarm(seconds)  # whose signal ends the process, wherever it is
+        answer = service.answer(request)
+        signal.alarm(0)
+        if answer is not None:
+            connection.sendall(answer.encode())
 
 
 def _keep_sources(run: Path, sources: Mapping[str, str]) -> None:
@@ -226,7 +198,8 @@ def main(words: list[str]) -> None:
     """Serve the socket whose number is the first word; the others are the folders of the cache and of the run."""
     number, cache, run = words
     with socket.socket(fileno=int(number)) as listening:
-        serve(listening, Path(cache), Path(run))
+        kept = KeptObjects(Path(cache))
+        serve_by_copies(listening, functools.partial(_serve_client, kept=kept, run=Path(run)))
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ class SharedMemory:
         self._used = 0
 
     def take(self, dtype: DTypeLike, *shape: int) -> tuple[int, Array]:
-        """Return a piece, by its place and as an array. What it holds is anything."""
+        """Return a piece, by its place and as an array, which nobody has cleared."""
         kind = np.dtype(dtype)
         count = int(np.prod(shape, dtype=np.int64))
         place = -(-self._used // _ALIGNMENT) * _ALIGNMENT

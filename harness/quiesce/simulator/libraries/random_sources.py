@@ -8,6 +8,7 @@ and what a visit gives; that the results are the same was measured against cuRAN
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -70,13 +71,14 @@ def box_muller(first: Array, second: Array) -> Array:
     return np.stack([np.sin(second * turn) * radius, np.cos(second * turn) * radius], 1)
 
 
-class _OfBits:
+class _OfBits(ABC):
     """What generators of 32 bits have in common."""
 
     results = 1
 
+    @abstractmethod
     def bits(self, lanes: slice) -> Array:
-        raise NotImplementedError
+        """Return the next words of some lanes."""
 
     def save(self, lane: int) -> Any:
         return None

@@ -9,26 +9,24 @@ which whoever started it holds open.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import select
 import signal
 import socket
 import sys
 import traceback
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
 from quiesce.simulator.libraries import blas, blas_triangles, blas_vectors, fft, lt, random  # noqa: F401 - their rows
 from quiesce.simulator.libraries.conversation import Client, Done, Ended, Heard, Said
 from quiesce.simulator.libraries.table import TABLE, Abandoned, Call, NotDescribed, Refused, Row
+from quiesce.simulator.runtime import serve_by_copies
 
 CALL_SECONDS_VARIABLE: Final = "QUIESCE_LIBRARY_SECONDS"
 _CALL_SECONDS: Final = 300
 _INTERNAL: Final = 1
 """Of work that failed: it is no library's."""
-_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 
 
 class Service:
@@ -84,42 +82,23 @@ class Service:
             self._client.end(Done(0))
 
 
-def serve(listening: socket.socket) -> None:
-    """Serve clients until standard input ends."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a copy ended
-    while True:
-        ready, _, _ = select.select([listening, sys.stdin], [], [])
-        if sys.stdin in ready:
-            return
-        connection, _ = listening.accept()
-        if not os.fork():
-            listening.close()
-            _serve_client(connection)
-        connection.close()
-
-
-def _serve_client(connection: socket.socket) -> NoReturn:
-    try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        seconds = int(os.environ.get(CALL_SECONDS_VARIABLE, _CALL_SECONDS))
-        client = Client(connection)
-        service = Service(client)
+def _serve_client(connection: socket.socket) -> None:
+    seconds = int(os.environ.get(CALL_SECONDS_VARIABLE, _CALL_SECONDS))
+    client = Client(connection)
+    service = Service(client)
+    with contextlib.suppress(Ended):
         while True:
             heard = client.hear()
             signal.alarm(seconds)  # whose signal ends the process, wherever it is
             service.answer(heard)
             signal.alarm(0)
-    except (Ended, OSError, ValueError):
-        pass  # the client has ended, or is none
-    finally:
-        os._exit(0)
 
 
 def main(words: list[str]) -> None:
     """Serve the socket whose number is the only word."""
     (number,) = words
     with socket.socket(fileno=int(number)) as listening:
-        serve(listening)
+        serve_by_copies(listening, _serve_client)
 
 
 if __name__ == "__main__":

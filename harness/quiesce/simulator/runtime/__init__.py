@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from quiesce.simulator.runtime.machine import Machine as Machine
     from quiesce.simulator.runtime.machine import require_addresses as require_addresses
     from quiesce.simulator.runtime.observed import observations_of as observations_of
+    from quiesce.simulator.runtime.on_demand import serve_by_copies as serve_by_copies
     from quiesce.simulator.runtime.own_machine import OwnMachine as OwnMachine
     from quiesce.simulator.runtime.own_machine import own_ledger as own_ledger
     from quiesce.simulator.runtime.packages import POOLS_OFF as POOLS_OFF
@@ -128,6 +129,7 @@ else:  # type checkers refuse a name that is not above
             "loads": "Load Loaded read_loads",
             "machine": "Machine require_addresses",
             "observed": "observations_of",
+            "on_demand": "serve_by_copies",
             "own_machine": "OwnMachine own_ledger",
             "packages": "POOLS_OFF Package owner_of without_pools",
             "processes": "Survivor members",

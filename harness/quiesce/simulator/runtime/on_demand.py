@@ -5,8 +5,11 @@ Each is reached by a socket in the run's folder, so that a client may be any pro
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import select
+import signal
 import socket
 import stat
 import subprocess
@@ -17,10 +20,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from socket import SocketKind
-from typing import Final
+from typing import Final, NoReturn
 
 _CLIENTS_WAITING: Final = 64
 _END_SECONDS: Final = 5
+_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,33 @@ def on_demand(server: Server, folder: Path, started: Callable[[int], None]) -> I
         stop.close()
         waiter.join()
         stopped.close()
+
+
+def serve_by_copies(listening: socket.socket, serve_client: Callable[[socket.socket], object]) -> None:
+    """Serve each client in a copy of this process, which is such a server, until its standard input ends.
+
+    A copy that crashes takes nobody else along. It ends with the process, or when ``serve_client`` returns, or raises
+    :class:`OSError` or :class:`ValueError`, as where a client has ended, or is none.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a copy ended
+    while True:
+        ready, _, _ = select.select([listening, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return
+        connection, _ = listening.accept()
+        if not os.fork():
+            listening.close()
+            _serve_alone(connection, serve_client)
+        connection.close()
+
+
+def _serve_alone(connection: socket.socket, serve_client: Callable[[socket.socket], object]) -> NoReturn:
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        with contextlib.suppress(OSError, ValueError):
+            serve_client(connection)
+    finally:
+        os._exit(0)
 
 
 def _listen(path: Path, kind: SocketKind) -> socket.socket:

@@ -211,7 +211,7 @@ class Ranges:
         return [f"{name} = alloca [{RANGE_BYTES * len(self._found)} x i8], align 8"]
 
     def _describe(self, place: str, range_: _Range) -> None:
-        """Write what one instruction uses. What it has in common with others is written once, and then copied."""
+        """Write what one instruction uses; the words that all instructions share are written once, and then copied."""
         e, address = self._e, range_.address
         common = self._common.get((address.steps, range_.box))
         if common is None:
