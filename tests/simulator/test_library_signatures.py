@@ -1,6 +1,6 @@
 """The functions that compute: two tables have the same, and each takes what its vendor's header says.
 
-``nvidia-cublas-cu12``, ``nvidia-cufft-cu12`` and ``nvidia-curand-cu12`` carry the headers.
+``nvidia-cublas-cu12``, ``nvidia-cufft-cu12``, ``nvidia-curand-cu12`` and ``nvidia-cusolver-cu12`` carry the headers.
 """
 
 from __future__ import annotations
@@ -23,19 +23,22 @@ from quiesce.simulator.runtime.library_server import computed_functions
 from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 assert server  # it loads every row
-HEADERS: Final = ("cublas_api.h", "cublasLt.h", "cufft.h", "cufftXt.h", "curand.h")
-LIBRARIES: Final = ("libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcurand.so.10")
+HEADERS: Final = ("cublas_api.h", "cublasLt.h", "cufft.h", "cufftXt.h", "curand.h", "cusolverDn.h", "cusolverSp.h")
+LIBRARIES: Final = ("libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcurand.so.10", "libcusolver.so.11")
 COMMENTS: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 PROTOTYPE: Final = re.compile(
-    r"\b(?:cublas|cufft|curand)(?:Status_t|Status|Result)\s+(?:CUBLASWINAPI\s+|CURANDAPI\s+|CUFFTAPI\s+)?(cu\w+)\s*"
+    r"\b(?:cublas|cufft|curand|cusolver)(?:Status_t|Status|Result)\s+"
+    r"(?:(?:CUBLASWIN|CURAND|CUFFT|CUSOLVER)API\s+)?(cu\w+)\s*"
     r"\(([^;{}]*?)\)\s*;"
 )
 DESCRIPTORS: Final = re.compile(
     r"cublasLt(?:Matmul|Matrix)\w*(?:Create|Destroy|Init_internal|Attribute|GetHeuristic|GetIds|Init|Check)"
+    r"|cusolverDn(?:(?:Create|Destroy)(?:\w+Info|Params)|SetAdvOptions|X(?:syevj|gesvdj)Set\w+)"
 )
 """These compute nothing, and have no row."""
 POINTER: Final = re.compile(
     r"\*|\[\]|\b(?:cublas(?:Lt)?Handle_t|curandGenerator_t|cudaStream_t)\b|cublasLt\w+(?:Desc|Layout|Preference)_t"
+    r"|\bcusolver\w+Handle_t\b|\w+(?:Params|Infos?|MatDescr)_t\b"
 )
 
 
@@ -72,7 +75,7 @@ def letter_of(parameter: str) -> str:
         return "a"
     if POINTER.search(text):
         return "p"
-    kinds = (("long long", "l"), ("int64_t", "64"), ("size_t", "z"), ("float", "f"), ("double", "d"))
+    kinds = (("long long", "l"), ("int64_t", "l"), ("size_t", "z"), ("float", "f"), ("double", "d"))
     return next((letter for word, letter in kinds if word in text), "n")
 
 
@@ -84,13 +87,13 @@ def prototypes() -> Mapping[str, tuple[str, ...]]:
         for name, parameters in PROTOTYPE.findall(text):
             made[name] = tuple(letter_of(each) for each in parameters.split(","))
     if not made:
-        pytest.skip("needs headers: nvidia-cublas-cu12, nvidia-cufft-cu12, nvidia-curand-cu12")
+        pytest.skip("needs headers: nvidia-cublas-cu12, nvidia-cufft-cu12, nvidia-curand-cu12, nvidia-cusolver-cu12")
     return made
 
 
 def wanted(name: str) -> tuple[str, ...]:
     """Return the parameters of a function as its row has them, without what no header tells apart."""
-    wide = {"n": "64", "l": "l"} if name.endswith("_64") else {"n": "n"}
+    wide = {"n": "l"} if name.endswith("_64") else {"n": "n"}
     return tuple({"e": "n", **wide}.get(letter, letter) for letter, _ in TABLE[name].parameters if letter != "w")
 
 

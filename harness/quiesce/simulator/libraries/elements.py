@@ -142,10 +142,10 @@ class Matrix:
                 made[first:end, column] = call.read(self.operand, at, self.element.stored, end - first)[0]
         return made
 
-    def write_triangle(self, call: Call[Any], values: Array, *, upper: bool) -> None:
-        """Write a triangle, and nothing beside it."""
+    def write_triangle(self, call: Call[Any], values: Array, *, upper: bool, unit: bool = False) -> None:
+        """Write a triangle, and nothing beside it. ``unit``: nor its diagonal."""
         stored = self.element.encode(values)
-        for column, (first, end) in enumerate(self._triangle(upper, False)):
+        for column, (first, end) in enumerate(self._triangle(upper, unit)):
             if first < end:
                 at = self.address + column * self.pitch + first * self.element.size_bytes
                 call.write(self.operand, at, np.ascontiguousarray(stored[first:end, column]))

@@ -18,7 +18,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from quiesce.simulator.libraries import blas, blas_triangles, blas_vectors, fft, lt, random  # noqa: F401 - their rows
+from quiesce.simulator.libraries import (  # noqa: F401 - their rows
+    blas,
+    blas_triangles,
+    blas_vectors,
+    fft,
+    lt,
+    random,
+    solver_factors,
+    solver_reflectors,
+)
 from quiesce.simulator.libraries.conversation import Client, Done, Ended, Heard, Said
 from quiesce.simulator.libraries.table import TABLE, Abandoned, Call, NotDescribed, Refused, Row
 from quiesce.simulator.runtime import serve_by_copies

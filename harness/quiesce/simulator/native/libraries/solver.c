@@ -4,14 +4,17 @@
 // have them) and hipsolver-functions.h.
 
 #include "libraries/calls.h"
+#include "libraries/computed.h"
 
 enum { DETERMINISM, MATH_MODE };
 
 enum { DETERMINISM_MAX = 2, MATH_MAX = (1 << 16) - 1 };
 
 static const struct library DENSE = {
-    THING_SOLVER_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 7, .first_values = {[DETERMINISM] = 1}};
-static const struct library SPARSE = {THING_SOLVER_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 7};
+    THING_SOLVER_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 7, .unsupported = 9,
+    .first_values = {[DETERMINISM] = 1}};
+static const struct library SPARSE = {
+    THING_SOLVER_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 7, .unsupported = 9};
 static const struct releases RELEASES = {1000, 100, {{11, 4, 1}}, {{11, 7, 5}}, {{12, 0, 3}}};
 
 CREATE(DENSE, cusolverDnCreate)
@@ -30,6 +33,53 @@ GET_STREAM(SPARSE, cusolverSpGetStream)
 
 VERSION(DENSE, cusolverGetVersion, RELEASES)
 PROPERTY(DENSE, cusolverGetProperty, RELEASES)
+
+// -- what computes, most of it with a function that says how large its workspace is ----------------------------------
+
+#define DENSE_ONE(name) COMPUTES(DENSE, cusolverDn##name)
+#define DENSE_SIZED(name) DENSE_ONE(name) DENSE_ONE(name##_bufferSize)
+#define DENSE_FOUR(name) DENSE_ONE(S##name) DENSE_ONE(D##name) DENSE_ONE(C##name) DENSE_ONE(Z##name)
+#define SIZED_FOUR(name) DENSE_SIZED(S##name) DENSE_SIZED(D##name) DENSE_SIZED(C##name) DENSE_SIZED(Z##name)
+#define SIZED_KINDS(real, of_complex) \
+    DENSE_SIZED(S##real) DENSE_SIZED(D##real) DENSE_SIZED(C##of_complex) DENSE_SIZED(Z##of_complex)
+#define SIZED_GENERIC(name) DENSE_SIZED(X##name)
+
+SIZED_FOUR(potrf)
+DENSE_FOUR(potrfBatched)
+DENSE_FOUR(potrs)
+DENSE_FOUR(potrsBatched)
+SIZED_FOUR(potri)
+SIZED_FOUR(lauum)
+SIZED_FOUR(getrf)
+DENSE_FOUR(getrs)
+DENSE_FOUR(laswp)
+SIZED_FOUR(sytrf)
+SIZED_FOUR(sytri)
+SIZED_FOUR(geqrf)
+SIZED_FOUR(gebrd)
+SIZED_KINDS(orgqr, ungqr)
+SIZED_KINDS(ormqr, unmqr)
+SIZED_KINDS(orgbr, ungbr)
+SIZED_KINDS(sytrd, hetrd)
+SIZED_KINDS(orgtr, ungtr)
+SIZED_KINDS(ormtr, unmtr)
+
+SIZED_GENERIC(potrf)
+DENSE_ONE(Xpotrs)
+SIZED_GENERIC(getrf)
+DENSE_ONE(Xgetrs)
+SIZED_GENERIC(geqrf)
+SIZED_GENERIC(trtri)
+SIZED_GENERIC(sytrs)
+
+// Their names before CUDA 11.1.
+DENSE_SIZED(Potrf)
+DENSE_ONE(Potrs)
+DENSE_SIZED(Getrf)
+DENSE_ONE(Getrs)
+DENSE_SIZED(Geqrf)
+
+// -- ROCm -------------------------------------------------------------------------------------------------------------
 
 static const struct library HIP = {
     THING_SOLVER_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 6, .first_values = {[DETERMINISM] = 1}};
