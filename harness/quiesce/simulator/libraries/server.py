@@ -25,8 +25,11 @@ from quiesce.simulator.libraries import (  # noqa: F401 - their rows
     fft,
     lt,
     random,
+    solver_eigenvalues,
     solver_factors,
+    solver_refinement,
     solver_reflectors,
+    solver_singular_values,
 )
 from quiesce.simulator.libraries.conversation import Client, Done, Ended, Heard, Said
 from quiesce.simulator.libraries.table import TABLE, Abandoned, Call, NotDescribed, Refused, Row
