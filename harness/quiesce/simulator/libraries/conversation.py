@@ -58,6 +58,8 @@ class _Asked(enum.IntEnum):
     USE = 4
     RESULT = 5
     DONE = 6
+    GATHER = 7
+    SCATTER = 8
 
 
 class Done(enum.IntFlag):
@@ -172,6 +174,27 @@ class Client:
         rows, count = values.shape
         if values.size:
             self._move(_Asked.WRITE, operand, address, values.dtype, count, rows, pitch, place)
+
+    def gather(self, operand: int, address: int, dtype: DTypeLike, indices: Array) -> Array:
+        """Return elements by their distances from an address, in elements, each once it was judged."""
+        place, made = self._scattered(dtype, indices)
+        if made.size:
+            self._ask(_Asked.GATHER, operand, made.itemsize, address, made.size, place=place)
+        return made
+
+    def scatter(self, operand: int, address: int, values: Array, indices: Array) -> None:
+        """Write elements by their distances from an address."""
+        place, made = self._scattered(values.dtype, indices)
+        made[...] = values
+        if made.size:
+            self._ask(_Asked.SCATTER, operand, made.itemsize, address, made.size, place=place)
+
+    def _scattered(self, dtype: DTypeLike, indices: Array) -> tuple[int, Array]:
+        """Return a piece of memory with these distances in it, and the room for elements after them."""
+        index_bytes = indices.size * 8
+        place, both = self.memory.take(np.uint8, index_bytes + indices.size * np.dtype(dtype).itemsize)
+        both[:index_bytes].view(np.int64)[...] = indices
+        return place, both[index_bytes:].view(dtype)
 
     def use(self, operand: int, address: int, size_bytes: int) -> None:
         """Say that bytes are written whose values do not matter."""

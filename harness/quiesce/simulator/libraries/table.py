@@ -208,6 +208,19 @@ class Call(Generic[T]):
         rows = array.shape[0] if array.ndim > 1 else 1
         self._client.write(self._number(operand), address, values.place, array.reshape(rows, -1), pitch)
 
+    def gather(self, operand: str, address: int, dtype: DTypeLike, indices: Array) -> Array:
+        """Return elements of a device's memory by their distances from an address, in elements."""
+        return self._client.gather(self._number(operand), address, dtype, indices)
+
+    def scatter(self, operand: str, address: int, values: Array, indices: Array) -> None:
+        """Write elements to a device's memory by their distances from an address, in elements."""
+        self._client.scatter(self._number(operand), address, values, indices)
+
+    @property
+    def was_wrong(self) -> bool:
+        """Say whether some of the range that was read or written last was not there."""
+        return self._client.was_wrong
+
     def use(self, operand: str, address: int, size_bytes: int) -> None:
         """Say that bytes are written whose values do not matter: a workspace."""
         self._client.use(self._number(operand), address, size_bytes)
@@ -215,6 +228,11 @@ class Call(Generic[T]):
     def give_to_host(self, operand: str, address: int, value: Array) -> None:
         """Write to the host's memory. :attr:`waits` has to be set when the function is called."""
         self._client.give_result(self._number(operand), address, value)
+
+    def tell_host(self, operand: str, address: int, value: Array) -> None:
+        """Write to the host's memory when the function is called, and not again when its stream comes to it."""
+        if self._begins:
+            self.give_to_host(operand, address, value)
 
     def _number(self, operand: str) -> int:
         return self._row.operands.index(operand)

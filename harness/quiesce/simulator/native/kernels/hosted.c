@@ -31,7 +31,7 @@
 #include "order/stream_handles.h"
 
 enum said_kind { SAY_BEGIN = 1, SAY_RUN, SAY_GO_ON };
-enum asked_kind { ASK_HOST = 1, ASK_READ, ASK_WRITE, ASK_USE, ASK_RESULT, ASK_DONE };
+enum asked_kind { ASK_HOST = 1, ASK_READ, ASK_WRITE, ASK_USE, ASK_RESULT, ASK_DONE, ASK_GATHER, ASK_SCATTER };
 enum { OPERANDS = 16, SITES = 2 * OPERANDS, NAMES_BYTES = 512, WIDEST = 16, ANSWER_SECONDS = 600 };
 enum done_flags { DONE_RUNS = 1, DONE_WAITS = 2, DONE_UNKNOWN = 4 };
 #define ELEMENTS_MAX (1ull << 31)
@@ -224,6 +224,31 @@ static bool move(struct kernel_context *context, const struct asked *asked, bool
     return true;
 }
 
+// Elements anywhere, by their distances from an address: these lie in the shared memory before the elements. Such as
+// follow each other are one range.
+static bool move_scattered(struct kernel_context *context, const struct asked *asked, bool *is_wrong) {
+    if (asked->count >= ELEMENTS_MAX || asked->element > WIDEST) return false;
+    uint64_t index_bytes = asked->count * sizeof(int64_t);
+    for (uint64_t at = 0, end; at < asked->count; at = end) {
+        // a range may move the shared memory
+        const int64_t *indices = (const int64_t *)shared(asked->place, index_bytes);
+        if (!indices) return false;
+        int64_t first = indices[at];
+        for (end = at + 1; end < asked->count && indices[end] == first + (int64_t)(end - at); end++) {}
+        struct asked run = *asked;
+        bool run_is_wrong = false;
+        run.kind = asked->kind == ASK_GATHER ? ASK_READ : ASK_WRITE;
+        run.address = asked->address + (uint64_t)first * asked->element;
+        run.count = end - at;
+        run.rows = 1;
+        run.pitch = 0;
+        run.place = asked->place + index_bytes + at * asked->element;
+        if (!move(context, &run, &run_is_wrong)) return false;
+        *is_wrong |= run_is_wrong;
+    }
+    return true;
+}
+
 // -- the conversation ------------------------------------------------------------------------------------------------
 
 static size_t call_bytes(const struct hosted_call *call) {
@@ -254,6 +279,8 @@ static bool converse(struct hosted_call *call, struct kernel_context *context, s
             goes_on = give_result(context, asked) && say(SAY_GO_ON, NULL, 0);
         else if (context && asked->kind >= ASK_READ && asked->kind <= ASK_USE)
             goes_on = move(context, asked, &is_wrong) && say_of(SAY_GO_ON, is_wrong, NULL, 0);
+        else if (context && (asked->kind == ASK_GATHER || asked->kind == ASK_SCATTER))
+            goes_on = move_scattered(context, asked, &is_wrong) && say_of(SAY_GO_ON, is_wrong, NULL, 0);
         if (!goes_on) return false;
     }
     return false;
