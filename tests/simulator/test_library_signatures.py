@@ -1,6 +1,6 @@
 """The functions that compute: two tables have the same, and each takes what its vendor's header says.
 
-``nvidia-cublas-cu12``, ``nvidia-cufft-cu12``, ``nvidia-curand-cu12`` and ``nvidia-cusolver-cu12`` carry the headers.
+The wheels ``nvidia-cublas-cu12``, ``nvidia-cufft-cu12`` and their like carry the headers.
 """
 
 from __future__ import annotations
@@ -23,22 +23,31 @@ from quiesce.simulator.runtime.library_server import computed_functions
 from quiesce.simulator.runtime.vendor_libraries import functions_of
 
 assert server  # it loads every row
-HEADERS: Final = ("cublas_api.h", "cublasLt.h", "cufft.h", "cufftXt.h", "curand.h", "cusolverDn.h", "cusolverSp.h")
-LIBRARIES: Final = ("libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcurand.so.10", "libcusolver.so.11")
+HEADERS: Final = (
+    *("cublas_api.h", "cublasLt.h", "cufft.h", "cufftXt.h", "curand.h", "cusolverDn.h", "cusolverSp.h"),
+    "cusparse.h",
+)
+LIBRARIES: Final = (
+    *("libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11", "libcurand.so.10", "libcusolver.so.11"),
+    "libcusparse.so.12",
+)
 COMMENTS: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 PROTOTYPE: Final = re.compile(
-    r"\b(?:cublas|cufft|curand|cusolver)(?:Status_t|Status|Result)\s+"
-    r"(?:(?:CUBLASWIN|CURAND|CUFFT|CUSOLVER)API\s+)?(cu\w+)\s*"
+    r"\b(?:cublas|cufft|curand|cusolver|cusparse)(?:Status_t|Status|Result)\s+"
+    r"(?:(?:CUBLASWIN|CURAND|CUFFT|CUSOLVER|CUSPARSE)API\s+)?(cu\w+)\s*"
     r"\(([^;{}]*?)\)\s*;"
 )
 DESCRIPTORS: Final = re.compile(
     r"cublasLt(?:Matmul|Matrix)\w*(?:Create|Destroy|Init_internal|Attribute|GetHeuristic|GetIds|Init|Check)"
     r"|cusolverDn(?:(?:Create|Destroy)(?:\w+Info|Params)|SetAdvOptions|X(?:syevj|gesvdj)Set\w+)"
+    r"|cusparse(?:Create|Destroy|GetMat|SetMat)\w+|cusparse\w+_(?:create|destroy)Descr|cusparse\w+_numericBoost"
+    r"|cusparse(?:Const)?(?:Sp|Dn|Csr|Csc|Coo|Bsr)(?:Mat|Vec)?(?:[GS]et\w*)|cusparseSpGEMM_getNumProducts"
 )
 """These compute nothing, and have no row."""
 POINTER: Final = re.compile(
     r"\*|\[\]|\b(?:cublas(?:Lt)?Handle_t|curandGenerator_t|cudaStream_t)\b|cublasLt\w+(?:Desc|Layout|Preference)_t"
     r"|\bcusolver\w+Handle_t\b|\w+(?:Params|Infos?|MatDescr)_t\b"
+    r"|\bcusparse\w*(?:Handle|Descr)_t\b|\b\w+Info_t\b"
 )
 
 
@@ -76,7 +85,8 @@ def letter_of(parameter: str) -> str:
     if POINTER.search(text):
         return "p"
     kinds = (("long long", "l"), ("int64_t", "l"), ("size_t", "z"), ("float", "f"), ("double", "d"))
-    return next((letter for word, letter in kinds if word in text), "n")
+    complex_kinds = (("cuDoubleComplex", "d"), ("cuComplex", "f"))  # passed where their first part is
+    return next((letter for word, letter in (*kinds, *complex_kinds) if word in text), "n")
 
 
 def prototypes() -> Mapping[str, tuple[str, ...]]:
@@ -87,7 +97,7 @@ def prototypes() -> Mapping[str, tuple[str, ...]]:
         for name, parameters in PROTOTYPE.findall(text):
             made[name] = tuple(letter_of(each) for each in parameters.split(","))
     if not made:
-        pytest.skip("needs headers: nvidia-cublas-cu12, nvidia-cufft-cu12, nvidia-curand-cu12, nvidia-cusolver-cu12")
+        pytest.skip("needs headers: nvidia-cublas-cu12 and its like")
     return made
 
 

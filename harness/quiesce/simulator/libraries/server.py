@@ -30,6 +30,13 @@ from quiesce.simulator.libraries import (  # noqa: F401 - their rows
     solver_refinement,
     solver_reflectors,
     solver_singular_values,
+    sparse_bands,
+    sparse_conversions,
+    sparse_factors,
+    sparse_gemm,
+    sparse_products,
+    sparse_sums,
+    sparse_triangles,
 )
 from quiesce.simulator.libraries.conversation import Client, Done, Ended, Heard, Said
 from quiesce.simulator.libraries.table import TABLE, Abandoned, Call, NotDescribed, Refused, Row

@@ -1,13 +1,16 @@
-// Handles of cuSPARSE, hipSPARSE and rocSPARSE.
+// Handles of cuSPARSE, hipSPARSE and rocSPARSE, and the functions of cuSPARSE that compute.
 //
 // Statuses and signatures are those of cusparse.h (the wheels nvidia-cusparse have it), hipsparse-auxiliary.h and
 // rocsparse-auxiliary.h.
 
 #include "libraries/calls.h"
+#include "libraries/computed.h"
+#include "libraries/sparse_libraries.h"
 
 enum { POINTER_MODE, MODE_MAX = 1 };
 
-static const struct library CUSPARSE = {THING_SPARSE_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 7};
+const struct library CUSPARSE = {
+    THING_SPARSE_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 7, .unsupported = 10};
 static const struct releases CUSPARSE_RELEASES = {1000, 100, {{11, 7, 5}}, {{12, 5, 10}}, {{12, 6, 2}}};
 
 CREATE(CUSPARSE, cusparseCreate)
@@ -18,6 +21,86 @@ SET(CUSPARSE, cusparseSetPointerMode, POINTER_MODE, MODE_MAX)
 GET(CUSPARSE, cusparseGetPointerMode, POINTER_MODE)
 VERSION_OF(CUSPARSE, cusparseGetVersion, CUSPARSE_RELEASES)
 PROPERTY(CUSPARSE, cusparseGetProperty, CUSPARSE_RELEASES)
+
+// What computes.
+#define SPARSE(name) COMPUTES(CUSPARSE, cusparse##name)
+#define SPARSE_FOUR(name) SPARSE(S##name) SPARSE(D##name) SPARSE(C##name) SPARSE(Z##name)
+
+SPARSE(Axpby)
+SPARSE(Gather)
+SPARSE(Scatter)
+SPARSE(Rot)
+SPARSE(SpVV_bufferSize)
+SPARSE(SpVV)
+SPARSE(SpMV_bufferSize)
+SPARSE(SpMV_preprocess)
+SPARSE(SpMV)
+SPARSE(SpMM_bufferSize)
+SPARSE(SpMM_preprocess)
+SPARSE(SpMM)
+SPARSE(SDDMM_bufferSize)
+SPARSE(SDDMM_preprocess)
+SPARSE(SDDMM)
+
+SPARSE(SparseToDense_bufferSize)
+SPARSE(SparseToDense)
+SPARSE(DenseToSparse_bufferSize)
+SPARSE(DenseToSparse_analysis)
+SPARSE(DenseToSparse_convert)
+SPARSE(Csr2cscEx2_bufferSize)
+SPARSE(Csr2cscEx2)
+SPARSE(Xcoo2csr)
+SPARSE(Xcsr2coo)
+SPARSE(CreateIdentityPermutation)
+SPARSE(Xcoosort_bufferSizeExt)
+SPARSE(XcoosortByRow)
+SPARSE(XcoosortByColumn)
+SPARSE(Xcsrsort_bufferSizeExt)
+SPARSE(Xcsrsort)
+SPARSE(Xcscsort_bufferSizeExt)
+SPARSE(Xcscsort)
+SPARSE_FOUR(nnz)
+SPARSE_FOUR(nnz_compress)
+SPARSE_FOUR(csr2csr_compress)
+
+SPARSE_FOUR(csrgeam2_bufferSizeExt)
+SPARSE(Xcsrgeam2Nnz)
+SPARSE_FOUR(csrgeam2)
+SPARSE(SpGEMM_workEstimation)
+SPARSE(SpGEMM_estimateMemory)
+SPARSE(SpGEMM_compute)
+SPARSE(SpGEMM_copy)
+SPARSE(SpGEMMreuse_workEstimation)
+SPARSE(SpGEMMreuse_nnz)
+SPARSE(SpGEMMreuse_copy)
+SPARSE(SpGEMMreuse_compute)
+
+SPARSE(SpSV_bufferSize)
+SPARSE(SpSV_analysis)
+SPARSE(SpSV_solve)
+SPARSE(SpSV_updateMatrix)
+SPARSE(SpSM_bufferSize)
+SPARSE(SpSM_analysis)
+SPARSE(SpSM_solve)
+SPARSE(SpSM_updateMatrix)
+SPARSE_FOUR(csrilu02_bufferSize)
+SPARSE_FOUR(csrilu02_bufferSizeExt)
+SPARSE_FOUR(csrilu02_analysis)
+SPARSE_FOUR(csrilu02)
+SPARSE_FOUR(csric02_bufferSize)
+SPARSE_FOUR(csric02_bufferSizeExt)
+SPARSE_FOUR(csric02_analysis)
+SPARSE_FOUR(csric02)
+SPARSE_FOUR(gtsv2_bufferSizeExt)
+SPARSE_FOUR(gtsv2)
+SPARSE_FOUR(gtsv2_nopivot_bufferSizeExt)
+SPARSE_FOUR(gtsv2_nopivot)
+SPARSE_FOUR(gtsv2StridedBatch_bufferSizeExt)
+SPARSE_FOUR(gtsv2StridedBatch)
+SPARSE_FOUR(gtsvInterleavedBatch_bufferSizeExt)
+SPARSE_FOUR(gtsvInterleavedBatch)
+SPARSE_FOUR(gpsvInterleavedBatch_bufferSizeExt)
+SPARSE_FOUR(gpsvInterleavedBatch)
 
 static const struct library HIPSPARSE = {THING_SPARSE_HANDLE, .no_object = 1, .wrong = 3, .no_memory = 2, .failed = 7};
 static const struct library ROCSPARSE = {THING_SPARSE_HANDLE, .no_object = 1, .wrong = 7, .no_memory = 5, .failed = 6};

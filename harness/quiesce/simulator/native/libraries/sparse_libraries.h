@@ -1,0 +1,6 @@
+// cuSPARSE, which has several files.
+#pragma once
+
+#include "libraries/object.h"
+
+extern const struct library CUSPARSE;
