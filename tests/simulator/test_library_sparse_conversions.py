@@ -255,3 +255,10 @@ def test_wrong_descriptors_are_refused(on: Sparse) -> None:
     assert on.tell("SetMatFillMode", description, 1) == 0
     assert on.tell("GetMatFillMode", description) == 1
     assert on.tell("DestroyMatDescr", description) == 0
+
+
+def test_statuses_have_names(on: Sparse) -> None:
+    for status, name in ((3, b"CUSPARSE_STATUS_INVALID_VALUE"), (12, b"unknown error")):
+        function = on.driver.simulated_cusparseGetErrorName
+        function.restype = ctypes.c_char_p
+        assert function(status) == name

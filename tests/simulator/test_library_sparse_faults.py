@@ -26,13 +26,16 @@ def product(
     matrix = more.get("matrix", random_matrix(8, 8, kind))
     stored = on.matrix(matrix, short=short)
     x = more.get("x") or on.vector(random_values(8))[0]
-    y = more.get("y") or on.descriptor("CreateDnVec", 8, on.room(32), SINGLE)
+    result = on.room(32)
+    y = more.get("y") or on.descriptor("CreateDnVec", 8, result, SINGLE)
     alpha, old = on.scalars(1, beta)
     words = 0, alpha, stored.descriptor, x, old, y, SINGLE, 0
     buffer = on.room(on.number("SpMV_bufferSize", *words) - lacks)
     if more.get("before"):
         more["before"](stored)
     on.passes("SpMV", *words, buffer)
+    if "y" not in more:
+        on.get(result, np.float32, 8)  # which was written, whatever was wrong
     return stored
 
 
@@ -99,7 +102,8 @@ def unwritten_element(on: Sparse, wrong: bool) -> None:
 def race(on: Sparse, wrong: bool) -> None:
     first, second = on.stream(), on.stream()
     on.setting("cusparseSetStream", on.sparse, first)
-    stored = product(on, before=lambda _: on.wait())
+    y = on.descriptor("CreateDnVec", 8, on.room(32), SINGLE)
+    stored = product(on, y=y, before=lambda _: on.wait())
     if not wrong:
         event = on.client.make("EventCreate")
         on.client.ok("EventRecord", event, first)

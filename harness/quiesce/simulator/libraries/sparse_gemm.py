@@ -19,7 +19,7 @@ from quiesce.simulator.libraries.sparse_conversions import offsets_of
 from quiesce.simulator.libraries.sparse_operands import COUNT_AT, CSR, Entries, SparseMatrix, element_of, require
 from quiesce.simulator.libraries.sparse_products import buffer_bytes, tell_buffer
 from quiesce.simulator.libraries.sparse_steps import Steps
-from quiesce.simulator.libraries.table import Abandoned, Call, NotDescribed, Work, computes
+from quiesce.simulator.libraries.table import Call, NotDescribed, Work, computes
 
 NUMBER: Final = np.dtype(np.int64)
 """Of what buffers hold."""
@@ -54,7 +54,6 @@ class Operands:
         if len(strange):
             of = self.b.rows
             call.gather(of.operand, of.address, of.stored, strange[:1])
-            raise Abandoned
 
     def pattern(self, call: Call[Any]) -> tuple[Array, Array, Array]:
         """Return rows and columns of the result, and of how many products each element is the sum."""
@@ -81,12 +80,17 @@ class Operands:
         return made
 
 
+def _inside(entries: Entries) -> Any:
+    """Return a matrix without the elements that lie outside of it."""
+    inside = entries.is_inside
+    return scipy.sparse.csr_array(
+        (entries.values[inside], (entries.rows[inside], entries.columns[inside])), entries.shape
+    )
+
+
 def _multiplied(a: Entries, b: Entries) -> Any:
     """Return the product of two matrices, in order."""
-    inside = b.is_inside
-    left = scipy.sparse.csr_array((a.values, (a.rows, a.columns)), a.shape)
-    right = scipy.sparse.csr_array((b.values[inside], (b.rows[inside], b.columns[inside])), b.shape)
-    made = (left @ right).tocsr()
+    made = (_inside(a) @ _inside(b)).tocsr()
     made.sort_indices()
     return made.tocoo()
 
@@ -98,11 +102,9 @@ def _require_no_old_values(call: Call[Any], address: int) -> None:
 
 
 def _read_numbers(call: Call[Any], operand: str, address: int, count: int) -> Array:
-    """Return what an earlier step left in a buffer."""
+    """Return what an earlier step left in a buffer; zeros where it can't be read, which is told."""
     made: Array = call.read(operand, address, NUMBER, count)[0]
-    if count and call.was_wrong:
-        raise Abandoned
-    return made
+    return np.zeros_like(made) if count and call.was_wrong else made
 
 
 # -- in three steps ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import scipy.sparse
 
 from quiesce.simulator.libraries.conversation import Array
 from quiesce.simulator.libraries.elements import BY_NUMBER, Element, Matrix
-from quiesce.simulator.libraries.table import Abandoned, Call, NotDescribed, Refused
+from quiesce.simulator.libraries.table import Call, NotDescribed, Refused
 
 INVALID_VALUE: Final = 3
 SPARSE_VECTOR, DENSE_VECTOR, SPARSE_MATRIX, DENSE_MATRIX = range(0x51, 0x55)
@@ -113,12 +113,10 @@ class Numbers:
     base: int = 0
 
     def read(self, call: Call[Any], count: int, first: int = 0) -> Array:
-        """Return some of them, counted from zero."""
+        """Return some of them, counted from zero. They are zeros where some of them can't be read, which is told."""
         read = call.read(self.operand, self.address + first * self.stored.itemsize, self.stored, count)[0]
-        if count and call.was_wrong:
-            raise Abandoned
         made: Array = read.astype(np.int64) - self.base
-        return made
+        return np.zeros_like(made) if count and call.was_wrong else made
 
     def write(self, call: Call[Any], numbers: Array) -> None:
         """Write some, which count from zero."""
@@ -132,14 +130,15 @@ class Numbers:
 def expanded(call: Call[Any], numbers: Numbers, offsets: Array) -> tuple[Array, int, int]:
     """Return for each stored element its row, from a row's first element to the next row's, and the first and last.
 
-    Offsets that decrease, or name more than can be, are followed no further than to the first element that they name.
+    Offsets that decrease, or name more than can be, are followed to the farthest element that they name, and to no
+    other one: then there are no elements.
     """
     counts = np.diff(offsets)
     first, end = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     if (counts < 0).any() or end - first > _ENTRIES_MAX:
         strange = int(offsets[np.argmax(np.abs(offsets - first))])
         call.gather(numbers.operand, numbers.address, numbers.stored, np.array([strange]))
-        raise Abandoned
+        return np.zeros(0, np.int64), 0, 0
     return np.repeat(np.arange(len(counts)), counts), first, end
 
 

@@ -22,6 +22,27 @@ GET(CUSPARSE, cusparseGetPointerMode, POINTER_MODE)
 VERSION_OF(CUSPARSE, cusparseGetVersion, CUSPARSE_RELEASES)
 PROPERTY(CUSPARSE, cusparseGetProperty, CUSPARSE_RELEASES)
 
+// The names are enumerators, the texts are quiesce's own.
+static const char *const STATUSES[][2] = {{"CUSPARSE_STATUS_SUCCESS", "success"},
+                                          {"CUSPARSE_STATUS_NOT_INITIALIZED", "no handle of cuSPARSE"},
+                                          {"CUSPARSE_STATUS_ALLOC_FAILED", "out of memory"},
+                                          {"CUSPARSE_STATUS_INVALID_VALUE", "an argument is wrong"},
+                                          {"CUSPARSE_STATUS_ARCH_MISMATCH", "the device has not what this needs"},
+                                          {"CUSPARSE_STATUS_MAPPING_ERROR", "no access to a texture"},
+                                          {"CUSPARSE_STATUS_EXECUTION_FAILED", "a kernel failed"},
+                                          {"CUSPARSE_STATUS_INTERNAL_ERROR", "an error inside of cuSPARSE"},
+                                          {"CUSPARSE_STATUS_MATRIX_TYPE_NOT_SUPPORTED", "a matrix of this type"},
+                                          {"CUSPARSE_STATUS_ZERO_PIVOT", "a pivot is missing or zero"},
+                                          {"CUSPARSE_STATUS_NOT_SUPPORTED", "not supported"},
+                                          {"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", "not enough resources"}};
+
+static const char *status_text(unsigned status, unsigned which) {
+    return status < sizeof STATUSES / sizeof *STATUSES ? STATUSES[status][which] : "unknown error";
+}
+
+EXPORT const char *SIMULATED(cusparseGetErrorName)(unsigned status) { return status_text(status, 0); }
+EXPORT const char *SIMULATED(cusparseGetErrorString)(unsigned status) { return status_text(status, 1); }
+
 // What computes.
 #define SPARSE(name) COMPUTES(CUSPARSE, cusparse##name)
 #define SPARSE_FOUR(name) SPARSE(S##name) SPARSE(D##name) SPARSE(C##name) SPARSE(Z##name)
