@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from tests.suites.choices import WHOLE, Choice, Shard, read_shard
@@ -14,9 +15,11 @@ collect_ignore = ["project"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare ``--suite``, ``--whole`` and ``--shard``."""
+    """Declare ``--suite``, ``--whole``, ``--shard`` and ``--checkout``."""
     parser.addoption("--suite", action="append", choices=suite_names(), help="run this suite; may be repeated")
     parser.addoption("--whole", action="store_true", help="run all tests of it, not a sample: this takes hours")
+    text = "a checkout of the suite's project, at the tag that its file names, where no package has its tests"
+    parser.addoption("--checkout", metavar="FOLDER", type=Path, help=text)
     text = "run all tests of the J-th of K equal parts of it, so that K machines share the whole"
     parser.addoption("--shard", metavar="J/K", type=read_shard, help=text)
 

@@ -68,7 +68,8 @@ class Suite:
     requirements: tuple[str, ...]
     python: tuple[int, int]
     source: str
-    """The archive that has the tests, for pip; where it is empty, the installed package has them."""
+    """The archive that has the tests, for pip; the address and the tag of a repository that has them, which has to be
+    checked out; where it is empty, the installed package has them."""
     tests: tuple[str, ...]
     """The folders, in the archive or in the packages that are installed."""
     options: tuple[str, ...]
@@ -80,6 +81,11 @@ class Suite:
     parts: int
     cannot_pass: tuple[Group, ...]
     faults: tuple[Fault, ...]
+
+    @property
+    def needs_checkout(self) -> bool:
+        """Say whether no package has its tests."""
+        return " " in self.source
 
     def kind(self, name: str, outcome: str, text: str) -> str:
         """Return what a test's outcome counts as: one that failed may be listed, or need something that is missing."""

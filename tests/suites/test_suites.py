@@ -17,13 +17,18 @@ from tests.suites.suites import Suite
 _SHOWN_MAX: Final = 10
 
 
-def prepared(suite: Suite) -> tuple[Path, Path]:
+def prepared(suite: Suite, checkout: Path | None) -> tuple[Path, Path]:
     """Return the interpreter of the suite's environment, and the folder in which its tests are named."""
+    if suite.needs_checkout and checkout is None:
+        address, tag = suite.source.split()
+        pytest.skip(f"{suite.name} needs --checkout FOLDER: git clone --branch {tag} {address} FOLDER")
     packages = ("--only-binary", ":all:", *suite.requirements)
     try:
         python = made_environment(suite.name, packages, suite.python, suite.python)
     except NotInstallable as error:
         pytest.skip(f"{suite.name} can't be installed: {error}")
+    if checkout is not None and suite.needs_checkout:
+        return python, checkout.resolve()
     if not suite.source:
         (installed,) = python.parent.parent.glob("lib/python*/site-packages")
         return python, installed
@@ -34,8 +39,10 @@ def prepared(suite: Suite) -> tuple[Path, Path]:
 
 @pytest.mark.skipif(not KEPT, reason="it downloads wheels: tox -e cupy-kernels-12.3, and its neighbours")
 @pytest.mark.long
-def test_every_test_passes_but_for_those_that_need_a_library(suite: Suite, choice: Choice) -> None:
-    python, tests = prepared(suite)
+def test_every_test_passes_but_for_those_that_need_a_library(
+    suite: Suite, choice: Choice, pytestconfig: pytest.Config
+) -> None:
+    python, tests = prepared(suite, pytestconfig.getoption("--checkout"))
     kept = outcomes_folder(suite) / f"{choice.first}-of-{choice.step}"
     if choice.quick:
         shutil.rmtree(kept, ignore_errors=True)
