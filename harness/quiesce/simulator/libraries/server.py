@@ -20,6 +20,7 @@ import numpy as np
 
 from quiesce.simulator.libraries import (  # noqa: F401 - their rows
     blas,
+    blas_least_squares,
     blas_triangles,
     blas_vectors,
     fft,
@@ -30,6 +31,7 @@ from quiesce.simulator.libraries import (  # noqa: F401 - their rows
     solver_refinement,
     solver_reflectors,
     solver_singular_values,
+    solver_sparse,
     sparse_bands,
     sparse_conversions,
     sparse_factors,

@@ -117,6 +117,8 @@ NARROW_FOUR(getrfBatched)
 NARROW_FOUR(getriBatched)
 NARROW_FOUR(getrsBatched)
 NARROW_FOUR(matinvBatched)
+NARROW_FOUR(geqrfBatched)
+NARROW_FOUR(gelsBatched)
 
 // -- ROCm ------------------------------------------------------------------------------------------------------------
 

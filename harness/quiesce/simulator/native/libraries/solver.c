@@ -111,6 +111,13 @@ REFINED_IN_HALVES(Z, K, E, Y)
 REFINED(DS)
 REFINED(ZC)
 
+// Sparse systems.
+#define SPARSE_FOUR(name) \
+    COMPUTES(SPARSE, cusolverSpS##name) COMPUTES(SPARSE, cusolverSpD##name) \
+    COMPUTES(SPARSE, cusolverSpC##name) COMPUTES(SPARSE, cusolverSpZ##name)
+SPARSE_FOUR(csrlsvqr)
+SPARSE_FOUR(csrlsvchol)
+
 // -- ROCm -------------------------------------------------------------------------------------------------------------
 
 static const struct library HIP = {
