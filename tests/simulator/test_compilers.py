@@ -146,7 +146,7 @@ for options in ([b"-arch=sm_90a"], [b"--gpu-architecture", b"sm_86"], [b"-arch=c
         f"{mark} | // -DX=sm_1 -arch=compute_90a -lineinfo | True False 0",
         f"{mark} | // -DX=sm_1 --gpu-architecture compute_86 -lineinfo | True False 0",
         f"{mark} | // -DX=sm_1 -arch=compute_70 -lineinfo | False False 0",
-        f"{mark} | // -DX=sm_1 -rdc=true | False True 0",
+        f"{mark} | // -DX=sm_1 -rdc=true -lineinfo | False True 0",
     ]
 
 

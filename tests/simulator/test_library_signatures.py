@@ -42,6 +42,7 @@ DESCRIPTORS: Final = re.compile(
     r"|cusolverDn(?:(?:Create|Destroy)(?:\w+Info|Params)|SetAdvOptions|X(?:syevj|gesvdj)Set\w+)"
     r"|cusparse(?:Create|Destroy|GetMat|SetMat)\w+|cusparse\w+_(?:create|destroy)Descr|cusparse\w+_numericBoost"
     r"|cusparse(?:Const)?(?:Sp|Dn|Csr|Csc|Coo|Bsr)(?:Mat|Vec)?(?:[GS]et\w*)|cusparseSpGEMM_getNumProducts"
+    r"|cufftXtSetJITCallback|__cufftXtSetJITCallback_12_7"
 )
 """These compute nothing, and have no row."""
 POINTER: Final = re.compile(

@@ -5,8 +5,9 @@ Elements lie where the documentation's "Data Layout" and "Advanced Data Layout" 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from quiesce.simulator.libraries.conversation import Array
 from quiesce.simulator.libraries.table import Call, NotDescribed, Refused, Work, computes
 
 INVALID_PLAN, EXECUTION_FAILED = 1, 6
-MADE, WORK_BYTES, RANK, LENGTHS, BATCH, EMBEDDED, INPUT, OUTPUT, TYPES = 0, 2, 3, 4, 7, 8, 9, 14, 19
+MADE, WORK_BYTES, RANK, LENGTHS, BATCH, EMBEDDED, INPUT, OUTPUT, TYPES, CALLBACKS = 0, 2, 3, 4, 7, 8, 9, 14, 19, 21
 """Settings of a plan."""
 FORWARD: Final = -1
 
@@ -85,6 +86,17 @@ class Side:
         stored = self.kind.encode(values.transpose(self._order()))
         for at, part in self._parts(stored.reshape(self._sorted_shape())):
             call.write(self.operand, at, part, self._pitch())
+
+    @property
+    def layout(self) -> bytes:
+        """Return the lengths and steps of four dimensions, which the client's kernels of callbacks take."""
+        more = 4 - len(self.shape)
+        return struct.pack("<8q", *[1] * more, *self.shape, *[0] * more, *self.steps)
+
+    def in_area(self, address: int) -> Side:
+        """Return the same elements in the plan's work area, one after another."""
+        steps = [int(np.prod(self.shape[number:])) for number in range(1, len(self.shape) + 1)]
+        return replace(self, operand="work area", address=address, steps=tuple(steps))
 
     def _order(self) -> list[int]:
         """Return the dimensions from the largest step to the smallest; the last one has neighbours."""
@@ -161,6 +173,12 @@ class Plan:
 
         return cls(lengths, side("input", of.input, source, INPUT), side("output", of.output, target, OUTPUT))
 
+    def between_callbacks(self, callbacks: int, area: int) -> Plan:
+        """Return the same transform of what a callback has loaded, or for one that stores it. Each type has a bit."""
+        source = self.source.in_area(area) if callbacks & 0x0F else self.source
+        target = self.target.in_area(area) if callbacks & 0xF0 else self.target
+        return replace(self, source=source, target=target)
+
     def transformed(self, values: Array, direction: int) -> Array:
         """Return the transforms of all elements."""
         axes = tuple(range(1, len(self.lengths) + 1))
@@ -175,6 +193,9 @@ class Plan:
 
 def _execute(call: Call[Any], types: tuple[int, int] | None, direction: int) -> Work:
     plan = Plan.of(call, types)
+    if call.settings[CALLBACKS]:
+        call.tell(plan.source.layout + plan.target.layout)
+        plan = plan.between_callbacks(call.settings[CALLBACKS], call.area)
 
     def run() -> None:
         if call.area:

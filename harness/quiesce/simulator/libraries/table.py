@@ -179,6 +179,12 @@ class Call(Generic[T]):
         self._kept_at += size_bytes
         return np.frombuffer(bytes(self._kept[at : self._kept_at]), dtype)
 
+    def tell(self, content: bytes) -> None:
+        """Note bytes for the function that was called, which gets them before the call is put on its stream."""
+        if self._begins:
+            self._kept += content
+        self._kept_at += len(content)
+
     def read(self, operand: str, address: int, dtype: DTypeLike, count: int, rows: int = 1, pitch: int = 0) -> Array:
         """Return rows of elements of a device's memory."""
         return self._client.read(self._number(operand), address, dtype, count, rows, pitch)

@@ -46,7 +46,7 @@ FAMILIES: Final = (
     Family("libcudart", "(?:__)?cuda", 801, "cudaErrorNotSupported"),
     Family("libcuda", "cu(?!File)[A-Z]", 801, "CUDA_ERROR_NOT_SUPPORTED", texts=False),
     Family("libcublas(?:Lt)?|libnvblas", "cublas", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
-    Family("libcufftw?", "cufft|fftwf?_", 16, "CUFFT_NOT_SUPPORTED"),
+    Family("libcufftw?", "(?:__)?cufft|fftwf?_", 16, "CUFFT_NOT_SUPPORTED"),
     Family("libcurand", "curand", 999, "CURAND_STATUS_INTERNAL_ERROR"),
     Family("libcusolver(?:Mg)?", "cusolver", 9, "CUSOLVER_STATUS_NOT_SUPPORTED"),
     Family("libcusparse(?:Lt)?", "cusparse", 10, "CUSPARSE_STATUS_NOT_SUPPORTED"),

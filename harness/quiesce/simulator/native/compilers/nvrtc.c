@@ -191,7 +191,7 @@ static int compile(struct program *program, int count, const char *const *option
     }
     for (int i = 0; complete && i < toolkit->includes_count; i++) given[count + i] = toolkit->includes[i];
     int all = count + toolkit->includes_count;
-    if (complete && settings.checks && !program->is_lto && !has_lines(count, options)) given[all++] = "-lineinfo";
+    if (complete && settings.checks && !has_lines(count, options)) given[all++] = "-lineinfo";
     int status = complete ? function(program->handle, all, (const char *const *)given) : OUT_OF_MEMORY;
     for (int i = 0; given && i < count; i++) free(given[i]);
     free(given);

@@ -354,25 +354,6 @@ static const struct hosted *hosted_of(const char *function, unsigned device, con
     return all = made;
 }
 
-static enum status enqueue(struct stream *stream, const struct hosted *hosted, struct hosted_call *call) {
-    enum status status = failure_meet(CALL_LAUNCH);
-    struct work work = {.kind = WORK_LAUNCH,
-                        .launch = {.fault = context_is_sticky(status) ? status : OK,
-                                   .device = stream->device,
-                                   .grid = {1, 1, 1},
-                                   .block = {1, 1, 1}}};
-    if (status && !work.launch.fault) return status;
-    struct launcher launcher = {stack_of_call(), ledger_function(), stream->serial, current_test()};
-    struct dimensions one = {{1, 1, 1}, {1, 1, 1}, 0, false};
-    void *pointers[] = {call};
-    struct arguments arguments = {pointers, NULL};
-    if (!status) {
-        work.launch.call = kernel_call_new(&hosted->kernel, &hosted->kernel.object, &one, &arguments, &launcher);
-        if (!work.launch.call) return OUT_OF_MEMORY;
-    }
-    return launch_work(stream, &work);
-}
-
 // Words that the function does not take are whatever its caller's stack had.
 static bool keep(struct hosted_call *call, const struct packet *packet) {
     uint64_t words = packet->asked.count, bytes = packet->asked.rows;
@@ -383,21 +364,25 @@ static bool keep(struct hosted_call *call, const struct packet *packet) {
     return true;
 }
 
-enum status hosted_launch(const char *name, struct hosted_call *call, unsigned device, uint64_t handle, int *answer) {
+enum status hosted_begin(const char *name, struct hosted_call *call, unsigned device, struct begun *begun) {
     static struct packet packet;
-    struct stream *stream = stream_find(handle, device, false);
-    if (!stream) return INVALID_VALUE;
+    *begun = (struct begun){0};
     snprintf(call->name, sizeof call->name, "%s", name);
     if (!ask(SAY_BEGIN, call, NULL, &packet) || !keep(call, &packet))
         return unsimulated(name, "the process that computes functions of libraries can't be reached, or has ended");
     uint64_t flags = packet.asked.address;
     if (flags & DONE_UNKNOWN) return unsimulated(name, packet.text);
-    *answer = (int)packet.asked.status;
-    if (*answer || !(flags & DONE_RUNS)) return OK;
-    const struct hosted *hosted = hosted_of(name, device, packet.text + call->kept_bytes, packet.asked.place);
-    enum status status = hosted ? enqueue(stream, hosted, call) : OUT_OF_MEMORY;
-    if (!status && flags & DONE_WAITS) status = stream_synchronize(stream);  // the result goes to the host
-    return status;
+    begun->answer = (int)packet.asked.status;
+    if (begun->answer || !(flags & DONE_RUNS)) return OK;
+    begun->waits = flags & DONE_WAITS;
+    begun->function = hosted_of(name, device, packet.text + call->kept_bytes, packet.asked.place);
+    return begun->function ? OK : OUT_OF_MEMORY;
+}
+
+enum status hosted_launch(struct stream *stream, const struct begun *begun, struct hosted_call *call) {
+    struct dimensions one = {{1, 1, 1}, {1, 1, 1}, 0, false};
+    enum status status = launch_of_library(stream, &begun->function->kernel, &one, (void *[]){call});
+    return status || !begun->waits ? status : stream_synchronize(stream);  // the result goes to the host
 }
 
 void hosted_range(void (*add)(const void *start, size_t bytes)) { add(mapped, mapped_bytes); }

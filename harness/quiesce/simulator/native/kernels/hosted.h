@@ -4,10 +4,12 @@
 // the client is lost when that process ends.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "machine/status.h"
+#include "order/stream.h"
 
 enum { HOSTED_NAME_BYTES = 64, HOSTED_SETTINGS = 24, HOSTED_WORDS = 32, HOSTED_FLOATS = 8, HOSTED_KEPT_BYTES = 1024 };
 
@@ -22,12 +24,22 @@ struct hosted_call {
     uint64_t strange_address;  // that was read as the host's, and is memory of a device; or 0
     uint32_t strange_operand, strange_bytes;
     uint64_t kept_bytes;
-    unsigned char kept[HOSTED_KEPT_BYTES];  // what was read of the host's memory when the function was called
+    unsigned char kept[HOSTED_KEPT_BYTES];  // what the process noted when the function was called, as the host's memory
 };
 
-// Begins a call, and puts what it computes on a stream. `name`: a literal. *answer: the library's own, where the status
-// is OK. NOT_SUPPORTED, which was said: no row describes such a call, or the process can't be reached.
-enum status hosted_launch(const char *name, struct hosted_call *call, unsigned device, uint64_t stream, int *answer);
+// What came of the beginning of a call.
+struct begun {
+    int answer;                     // the library's own
+    const struct hosted *function;  // that is to be launched; NULL: nothing is left to do
+    bool waits;                     // for its result goes to the host
+};
+
+// Begins a call. `name`: a literal. NOT_SUPPORTED, which was said: no row describes such a call, or the process can't
+// be reached.
+enum status hosted_begin(const char *name, struct hosted_call *call, unsigned device, struct begun *begun);
+
+// Puts a call that began on a stream.
+enum status hosted_launch(struct stream *stream, const struct begun *begun, struct hosted_call *call);
 
 // Memory that the process has too: what lies there is no sign that a client knows it.
 void hosted_range(void (*add)(const void *start, size_t bytes));

@@ -1,5 +1,7 @@
 #include "kernels/launch.h"
 
+#include <string.h>
+
 #include "code/source.h"
 #include "kernels/initial.h"
 #include "kernels/needs.h"
@@ -80,7 +82,8 @@ static enum status require_dimensions(struct dim3 grid, struct dim3 block) {
     return is_value ? INVALID_VALUE : INVALID_CONFIGURATION;
 }
 
-enum status launch_work(struct stream *stream, struct work *work) {
+// Puts work that was prepared on a stream, and drops its call.
+static enum status launch_work(struct stream *stream, struct work *work) {
     work->launch.number = ledger->ring_count;
     if (!stream->capture) transfer_observe(stream, work, false);
     guard_launching(stream, work->launch.number);
@@ -89,6 +92,23 @@ enum status launch_work(struct stream *stream, struct work *work) {
     if (!status) guard_set(stream, work);
     kernel_call_drop(work->launch.call);
     return status;
+}
+
+enum status launch_of_library(struct stream *stream, const struct kernel *kernel, const struct dimensions *dimensions,
+                              void **pointers) {
+    enum status status = failure_meet(CALL_LAUNCH);
+    struct work work = {.kind = WORK_LAUNCH,
+                        .launch = {.fault = context_is_sticky(status) ? status : OK, .device = stream->device}};
+    memcpy(work.launch.grid, dimensions->grid, sizeof work.launch.grid);
+    memcpy(work.launch.block, dimensions->block, sizeof work.launch.block);
+    if (status && !work.launch.fault) return status;
+    struct launcher launcher = {stack_of_call(), ledger_function(), stream->serial, current_test()};
+    struct arguments arguments = {pointers, NULL};
+    if (!status) {
+        work.launch.call = kernel_call_new(kernel, &kernel->object, dimensions, &arguments, &launcher);
+        if (!work.launch.call) return OUT_OF_MEMORY;
+    }
+    return launch_work(stream, &work);
 }
 
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee) {

@@ -23,8 +23,9 @@ void launches_open(void);
 // Puts a launch on a stream. NULL: nothing is known of what it computes.
 enum status launch(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee);
 
-// Puts work that was prepared on a stream, and drops its call: of a kernel, or of a library's function.
-enum status launch_work(struct stream *stream, struct work *work);
+// Puts a launch of a kernel of a library's on a stream, which the client does not name. `pointers`: to each argument.
+enum status launch_of_library(struct stream *stream, const struct kernel *kernel, const struct dimensions *dimensions,
+                              void **pointers);
 
 // The same for a vendor's runtime: with CUDA's, a stream of another device than the current one is an invalid handle.
 enum status launch_by_runtime(struct stream *stream, struct dim3 grid, struct dim3 block, const struct callee *callee);

@@ -10,6 +10,7 @@
 #define LIBRARY CUFFT
 
 #include "libraries/computed.h"
+#include "libraries/fft_callbacks.h"
 #include "libraries/fft_calls.inc"
 
 #define COMPUTES_PLAN(name) COMPUTES_WITH(CUFFT, HANDLE_OF((int)a0), name)
@@ -21,6 +22,30 @@ COMPUTES_PLAN(cufftExecD2Z)
 COMPUTES_PLAN(cufftExecC2R)
 COMPUTES_PLAN(cufftExecZ2D)
 COMPUTES_PLAN(cufftXtExec)
+
+// It has to be called "after plan creation …, but before using the planning function" (cufftXtSetJITCallback). The
+// name with a number is the one that the header of CUDA 12 leads to.
+static int set_callback(const char *function, int plan, const char *name, const void *code, size_t bytes, int type,
+                        void **information) {
+    int answer;
+    struct library_object *object = object_of_call(function, &CUFFT, HANDLE_OF(plan), &answer);
+    if (!object) return answer;
+    if (type < 0 || type >= CALLBACK_TYPES) return refuse(INVALID_TYPE);
+    if (!name || !code || !bytes) return refuse(CUFFT.wrong);
+    if (object->values[MADE]) return refuse(INVALID_PLAN);
+    uint64_t with = information ? (uint64_t)*information : 0;
+    enum status status = fft_callbacks_set(&object->callbacks, function, (unsigned)type, name, code, bytes, with);
+    if (!status) object->values[CALLBACKS] |= 1 << type;
+    answer = object_leave(&CUFFT, status == NOT_FOUND ? INVALID_VALUE : status);
+    return status == NOT_SUPPORTED ? CUFFT.unsupported : answer;
+}
+
+#define SET_JIT_CALLBACK(name) \
+    EXPORT int COMPUTED(name)(int plan, const char *symbol, const void *code, size_t bytes, int type, void **with) { \
+        return set_callback(#name, plan, symbol, code, bytes, type, with); \
+    }
+SET_JIT_CALLBACK(cufftXtSetJITCallback)
+SET_JIT_CALLBACK(__cufftXtSetJITCallback_12_7)
 
 static const struct releases RELEASES = {1000, 100, {{10, 9, 0}}, {{11, 4, 1}}, {{12, 0, 0}}};
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ledger/handle.h"
+#include "libraries/fft_callbacks.h"
 #include "lifetime/runtime.h"
 #include "machine/device.h"
 #include "machine/hidden.h"
@@ -86,6 +87,7 @@ struct library_object *object_find(const struct library *library, uint64_t handl
 
 void object_end(struct library_object *object) {
     give_workspace(object);
+    fft_callbacks_delete(object->callbacks);
     handle_drop(HIDDEN(object->hidden_handle));
     free(object);
 }

@@ -15,6 +15,8 @@
 
 enum { SETTINGS_MAX = 22 };  // of an object
 
+struct fft_callbacks;
+
 struct library {
     enum thing thing;
     int no_object;  // what it answers for a handle that names nothing of this library
@@ -37,6 +39,7 @@ struct library_object {
     uint64_t workspace_bytes;
     uint64_t hidden_area, area_bytes;  // the client's own memory in its stead
     int64_t values[SETTINGS_MAX];
+    struct fft_callbacks *callbacks;  // of a plan (fft_callbacks.h); NULL: it has none
     int64_t calls, changes;  // calls that compute since the last change of a setting; such changes
 };
 
