@@ -22,7 +22,7 @@ NAME_BYTES: Final = 64
 SETTINGS: Final = 24
 WORDS: Final = 32
 FLOATS: Final = 8
-KEPT_BYTES: Final = 1024
+KEPT_BYTES: Final = 8192
 NAMES_BYTES: Final = 512
 OPERANDS: Final = 16
 

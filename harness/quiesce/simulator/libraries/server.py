@@ -23,6 +23,7 @@ from quiesce.simulator.libraries import (  # noqa: F401 - their rows
     blas_least_squares,
     blas_triangles,
     blas_vectors,
+    dnn_graph,
     fft,
     lt,
     random,

@@ -35,7 +35,9 @@ _OFFERED: Final[dict[tuple[Flavour, int], str]] = {
 """The libraries that vendors ship with a version of the runtime, as far as their handles are simulated, and what such a
 library needs: CuPy loads libnvJitLink before libcusparse. JAX asks each, and CUPTI as well, for its version."""
 
-_COMPUTED: Final = frozenset({"libcublas", "libcublasLt", "libcufft", "libcurand", "libcusolver", "libcusparse"})
+_COMPUTED: Final = frozenset(
+    {"libcublas", "libcublasLt", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse"}
+)
 """Those of which functions compute: there an installed one, whose kernels are machine code, is never meant."""
 
 COMPILERS: Final = (

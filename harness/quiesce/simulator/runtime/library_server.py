@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -30,7 +31,8 @@ def libraries_can_run() -> bool:
 def computed_functions() -> frozenset[str]:
     """Return the functions of libraries that compute where these packages are installed."""
     names = read_defined_names(build_library())
-    return frozenset(name.removeprefix(COMPUTED_PREFIX) for name in names if name.startswith(COMPUTED_PREFIX))
+    prefix = re.compile(rf"{COMPUTED_PREFIX}(?:\d+_)?")  # with the number of a library whose versions differ
+    return frozenset(prefix.sub("", name) for name in names if prefix.match(name))
 
 
 def library_server(folder: Path, started: Callable[[int], None] = lambda _: None) -> AbstractContextManager[None]:

@@ -101,7 +101,7 @@ _CUDNN_NINE: Final = 3000  # cuDNN renumbered its statuses with version 9
 
 SIMULATED_PREFIX: Final = "simulated_"
 COMPUTED_PREFIX: Final = "computed_"
-_SIMULATED: Final = re.compile(rf"(?:{SIMULATED_PREFIX}(?:(?P<major>\d+)_)?|{COMPUTED_PREFIX})(?P<name>.+)")
+_SIMULATED: Final = re.compile(rf"(?:{SIMULATED_PREFIX}|{COMPUTED_PREFIX})(?:(?P<major>\d+)_)?(?P<name>.+)")
 """What ``native/libraries/calls.h`` and ``computed.h`` call the functions of vendors' libraries: where a vendor's own
 library is installed, no function of its must be taken for one of these. A number is the one after ``.so`` of the
 library."""

@@ -11,7 +11,7 @@
 #include "machine/status.h"
 #include "order/stream.h"
 
-enum { HOSTED_NAME_BYTES = 64, HOSTED_SETTINGS = 24, HOSTED_WORDS = 32, HOSTED_FLOATS = 8, HOSTED_KEPT_BYTES = 1024 };
+enum { HOSTED_NAME_BYTES = 64, HOSTED_SETTINGS = 24, HOSTED_WORDS = 32, HOSTED_FLOATS = 8, HOSTED_KEPT_BYTES = 8192 };
 
 // A call, as quiesce.libraries.conversation has it. It is all that the process needs, so that another one can go on.
 struct hosted_call {
