@@ -36,12 +36,12 @@ static const char *const STATUSES[][2] = {{"CUSPARSE_STATUS_SUCCESS", "success"}
                                           {"CUSPARSE_STATUS_NOT_SUPPORTED", "not supported"},
                                           {"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", "not enough resources"}};
 
-static const char *status_text(unsigned status, unsigned which) {
+static const char *sparse_status_text(unsigned status, unsigned which) {
     return status < sizeof STATUSES / sizeof *STATUSES ? STATUSES[status][which] : "unknown error";
 }
 
-EXPORT const char *SIMULATED(cusparseGetErrorName)(unsigned status) { return status_text(status, 0); }
-EXPORT const char *SIMULATED(cusparseGetErrorString)(unsigned status) { return status_text(status, 1); }
+EXPORT const char *SIMULATED(cusparseGetErrorName)(unsigned status) { return sparse_status_text(status, 0); }
+EXPORT const char *SIMULATED(cusparseGetErrorString)(unsigned status) { return sparse_status_text(status, 1); }
 
 // What computes.
 #define SPARSE(name) COMPUTES(CUSPARSE, cusparse##name)
