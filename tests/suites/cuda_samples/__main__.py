@@ -59,7 +59,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=Path("cuda-samples-results"), help="where results are kept")
     text = "end a sample after so many seconds (default: %(default)s)"
     parser.add_argument("--seconds", type=int, default=_SECONDS, help=text)
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 if __name__ == "__main__":
