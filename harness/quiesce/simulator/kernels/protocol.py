@@ -44,6 +44,10 @@ class Asked(IntEnum):
     """As CHECKED_KERNEL; the threads of a block run from the last to the first."""
     TRACED_KERNEL = 10
     """As CHECKED_KERNEL; the object tells the runtime of each round of a loop."""
+    ROWS_KERNEL = 11
+    """As KERNEL, for rows of threads however long it takes."""
+    ROWS_CHECKED_KERNEL = 12
+    """As CHECKED_KERNEL, for rows of threads however long it takes."""
 
 
 class Packing(IntEnum):

@@ -37,9 +37,11 @@ ONE_BY_ONE_VARIABLE: Final = "QUIESCE_KERNELS_ONE_BY_ONE"
 """Where it is set, no kernel is compiled for all threads of a block together."""
 
 _VARIANTS: Final = {
-    Asked.KERNEL: Variant(tuned=True, wide=True),
+    Asked.KERNEL: Variant(tuned=True, wide=True, quick=True),
+    Asked.ROWS_KERNEL: Variant(tuned=True, wide=True),
     Asked.ONE_BY_ONE_KERNEL: Variant(),
-    Asked.CHECKED_KERNEL: Variant(tuned=True, wide=True, checks=True),
+    Asked.CHECKED_KERNEL: Variant(tuned=True, wide=True, quick=True, checks=True),
+    Asked.ROWS_CHECKED_KERNEL: Variant(tuned=True, wide=True, checks=True),
     Asked.ONE_BY_ONE_CHECKED_KERNEL: Variant(checks=True),
     Asked.BACKWARDS_KERNEL: Variant(backwards=True),
     Asked.BACKWARDS_CHECKED_KERNEL: Variant(backwards=True, checks=True),

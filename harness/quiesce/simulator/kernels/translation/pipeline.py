@@ -42,6 +42,12 @@ from quiesce.simulator.kernels.translation.work_item_loops import loop_functions
 
 _INSTRUCTIONS_MAX: Final = 1_000
 """A longer kernel is not compiled for all threads together: this one takes two seconds."""
+_LONG_INSTRUCTIONS: Final = 300
+"""A longer kernel with operations of warps takes up to six times as long to compile for rows of threads."""
+_WORTH_THREADS: Final = 1 << 20
+"""So many threads of it, one by one, take about as long as that."""
+_LOOP_ROUNDS: Final = 16
+"""As many threads as this a thread counts where there are loops: how often they are gone through is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,8 @@ class Kernel:
     """Whether all threads of a block may run together, from one wait to the next."""
     wide: bool = False
     """Whether a thread is written as a function that is widened to one for a row of threads."""
+    rows_after: int = 0
+    """From how many threads on the form for rows is worth its compilation, where this is not it; 0: there is none."""
     waits: bool = False
     """Whether its threads wait for each other, so that each is left and entered again."""
     kept: frozenset[str] = frozenset()
@@ -139,6 +147,8 @@ def _find_rows(kernel: Kernel) -> Kernel:
         return kernel
     if kernel.waits:
         is_wide = kernel.tuned and has_warp_operations(function)
+        if is_wide and variant.quick and len(function.items) > _LONG_INSTRUCTIONS:
+            return replace(kernel, rows_after=_WORTH_THREADS // (_LOOP_ROUNDS if loops_of(function) else 1))
         return replace(kernel, wide=is_wide)
     is_wide = is_worth_rows(function, variant.checks)
     return replace(kernel, wide=is_wide, tuned=kernel.tuned and not is_wide)
@@ -232,7 +242,7 @@ def _find_footprints(kernel: Kernel) -> Kernel:
 
 def _write_tables(kernel: Kernel) -> Kernel:
     """Write what the runtime reads from the object: sizes, parameters, places in the text, states."""
-    parts = (kernel.waits, kernel.frames, kernel.frame_bytes, kernel.footprints)
+    parts = (kernel.waits, kernel.frames, kernel.frame_bytes, kernel.footprints, kernel.rows_after)
     return kernel.with_lines(tables(kernel.program, kernel.function, *parts))
 
 
@@ -256,7 +266,7 @@ PASSES: Final = (
     Pass("warp-synchronous code", _keep_warps_in_step, needs="function", gives="function, tuned"),
     Pass("wait analysis", _find_waits, needs="function", gives="waits"),
     Pass("inlining", _inline, needs="function, waits", gives="function, kept"),
-    Pass("row analysis", _find_rows, needs="function, waits", gives="wide, tuned"),
+    Pass("row analysis", _find_rows, needs="function, waits", gives="wide, tuned, rows_after"),
     Pass("loop interchange", _find_shared_loops, needs="function, tuned, kept", gives="loops, tuned"),
     Pass("stride specialisation", _specialise_strides, needs="function, waits, loops", gives="strides"),
     Pass("barrier splitting", _split_at_barriers, needs="function, waits, loops, kept", gives="frames, loops, lines"),

@@ -33,6 +33,8 @@ class Variant:
     """With loops over all threads of a block where there is a loop or a barrier; else each thread runs by itself."""
     wide: bool = False
     """With a function for a row of threads in place of such loops, where a kernel can be widened."""
+    quick: bool = False
+    """Without that where it takes long to compile. The object then says from how many threads on it is worth it."""
     checks: bool = False
     """Accesses are judged while the kernel runs."""
     backwards: bool = False

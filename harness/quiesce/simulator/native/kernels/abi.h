@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 12, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 13, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
 
 enum { GRID_WORKSPACE_BYTES = 12 };
@@ -51,6 +51,8 @@ struct kernel_info {
     uint32_t site_count, variable_count, array_bytes, state_count;
     uint32_t threads_max;  // of a block, by its launch bounds; 0: there are none
     uint32_t declared_shared_bytes, constant_bytes;  // what clients are told
+    uint32_t rows_after;  // from so many threads on another form of it, for rows of threads, is worth its compilation;
+                          // 0: there is none, or this is it
 };
 
 // A state that a thread may be in, from 1 on: what it waits for there, and at which barrier if all threads of the block

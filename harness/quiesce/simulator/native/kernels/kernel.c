@@ -104,6 +104,17 @@ void kernel_turn(const struct kernel *found, const struct source *source) {
     kernel_load(&kernel->backwards, source, kernel->device, OBJECT_BACKWARDS, reason);
 }
 
+const struct object *kernel_object(const struct kernel *found, const struct source *source, uint64_t threads) {
+    struct kernel *kernel = (struct kernel *)found;
+    uint64_t after = kernel->object.info.rows_after;
+    char reason[OBJECT_REASON_BYTES] = "";  // without it the launch runs as it did before
+    if (after && kernel->threads < after) {
+        kernel->threads = threads < after - kernel->threads ? kernel->threads + threads : after;
+        if (kernel->threads == after) kernel_load(&kernel->rows, source, kernel->device, OBJECT_ROWS, reason);
+    }
+    return kernel->rows.memory ? &kernel->rows : &kernel->object;
+}
+
 bool kernel_is_new(const struct kernel *found) {
     struct kernel *kernel = (struct kernel *)found;
     if (kernel->runs >= settings.race_launches) return false;
@@ -127,6 +138,7 @@ void kernels_close(void) {
             buckets[i] = kernel->next;
             object_unload(&kernel->object);
             object_unload(&kernel->backwards);
+            object_unload(&kernel->rows);
             free(kernel->name);
             free(kernel->refusal);
             free(kernel);

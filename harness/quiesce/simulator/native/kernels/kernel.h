@@ -17,6 +17,8 @@ struct kernel {
     struct object object;     // without memory: it can't be run
     struct object backwards;  // the same, whose threads run from the last to the first; without memory: there is none
     bool is_turned;           // whether that one was asked for
+    struct object rows;       // the same for rows of threads, which took longer to compile; without memory: as above
+    uint64_t threads;         // that were launched, until that one was asked for
     unsigned runs;            // of several blocks, as far as they are looked at
     char *refusal;            // why it can't be run; NULL: it can
     bool is_told;             // that it can't
@@ -40,6 +42,9 @@ const struct kernel_info *kernel_info(uint64_t key, const struct source *source,
 
 // Where launches run in several orders: asks for the object whose threads run backwards, if there can be one.
 void kernel_turn(const struct kernel *kernel, const struct source *source);
+
+// The object that launches of so many threads run: a long kernel is compiled for rows of threads once that is worth it.
+const struct object *kernel_object(const struct kernel *kernel, const struct source *source, uint64_t threads);
 
 // Whether a run of it is one of the first, which are looked at for races of its blocks. Each call counts one.
 bool kernel_is_new(const struct kernel *kernel);

@@ -60,7 +60,9 @@ static enum status prepare(const struct stream *stream, struct dim3 grid, struct
                                     callee->is_cooperative};
     kernel_turn(kernel, &source);
     struct launcher launcher = {stack_of_call(), ledger_function(), stream->serial, current_test()};
-    *call = kernel_call_new(kernel, &kernel->object, &dimensions, &callee->arguments, &launcher);
+    uint64_t threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
+    const struct object *object = kernel_object(kernel, &source, threads);
+    *call = kernel_call_new(kernel, object, &dimensions, &callee->arguments, &launcher);
     return *call ? OK : OUT_OF_MEMORY;
 }
 

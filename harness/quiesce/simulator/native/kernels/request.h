@@ -17,6 +17,7 @@ enum object_kind {
     OBJECT_ONE_BY_ONE,  // each thread runs by itself, so that the runtime may choose their order
     OBJECT_TRACED,      // it tells of each round of a loop (rounds.h)
     OBJECT_BACKWARDS,   // its threads run from the last to the first
+    OBJECT_ROWS,        // rows of its threads run together, however long that takes to compile
 };
 
 // The text of PTX without the bodies of functions (machine/upcalls.h).
