@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pytest
+from tests.simulator.library_faults import Fault
 from tests.simulator.library_programs import Libraries
 
 from quiesce.model.rules import Kind
@@ -122,15 +122,6 @@ def short_array(on: Libraries, wrong: bool) -> None:
     on.ok_blas("SgemmBatched", 0, 0, 8, 8, 8, one, first, 8, second, 8, zero, results, 8, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What a fault is reported as, and words of the finding."""
-
-    make: Callable[[Libraries, bool], None]
-    kind: Kind
-    words: tuple[str, ...]
-
-
 FAULTS: Final = (
     Fault(leading_dimension, Kind.OUT_OF_BOUNDS, ("cublasSgemm_v2 reads 4 bytes", "after the end", "its operand B")),
     Fault(batch_stride, Kind.OUT_OF_BOUNDS, ("cublasSgemmStridedBatched reads", "after the end", "its operand A")),
@@ -152,20 +143,11 @@ FAULTS: Final = (
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.make.__name__)
-def test_a_fault_is_found_with_its_operand(libraries: Callable[..., Libraries], fault: Fault, schedule: str) -> None:
-    on = libraries(schedule=schedule, redzone=4096)
-    fault.make(on, True)
-    on.wait()
-    found = [(each.kind, each.observed) for each in on.findings()]
-    assert found
-    assert {kind for kind, _ in found} == {fault.kind}
-    assert any(all(word in said for word in fault.words) for _, said in found), found
+def test_a_fault_is_found_with_its_operand(libraries: Callable[..., Any], fault: Fault, schedule: str) -> None:
+    fault.is_found(libraries(schedule=schedule, redzone=4096))
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.make.__name__)
-def test_its_twin_is_clean(libraries: Callable[..., Libraries], fault: Fault, schedule: str) -> None:
-    on = libraries(schedule=schedule)
-    fault.make(on, False)
-    on.wait()
-    assert on.findings() == ()
+def test_its_twin_is_clean(libraries: Callable[..., Any], fault: Fault, schedule: str) -> None:
+    fault.has_a_clean_twin(libraries(schedule=schedule))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pytest
+from tests.simulator.library_faults import Fault
 from tests.simulator.solver_programs import Solver, hermitian, positive, random
 
 from quiesce.model.rules import Kind
@@ -139,15 +139,6 @@ def short_solution(on: Solver, wrong: bool) -> None:
     assert on.status("DSgesv", *given, on.room(int(told[0])), int(told[0]), iterations, info) == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What a fault is reported as, and words of the finding."""
-
-    make: Callable[[Solver, bool], None]
-    kind: Kind
-    words: tuple[str, ...]
-
-
 BOUNDS: Final = Kind.OUT_OF_BOUNDS
 FAULTS: Final = (
     Fault(short_workspace, BOUNDS, ("cusolverDnSpotrf writes", "after the end", "its operand workspace")),
@@ -171,19 +162,10 @@ FAULTS: Final = (
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.make.__name__)
 def test_a_fault_is_found_with_its_operand(libraries: Callable[..., Any], fault: Fault, schedule: str) -> None:
-    on = libraries(Solver, schedule=schedule, redzone=4096)
-    fault.make(on, True)
-    on.wait()
-    found = [(each.kind, each.observed) for each in on.findings()]
-    assert found
-    assert {kind for kind, _ in found} == {fault.kind}
-    assert any(all(word in said for word in fault.words) for _, said in found), found
+    fault.is_found(libraries(Solver, schedule=schedule, redzone=4096))
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.make.__name__)
 def test_its_twin_is_clean(libraries: Callable[..., Any], fault: Fault, schedule: str) -> None:
-    on = libraries(Solver, schedule=schedule)
-    fault.make(on, False)
-    on.wait()
-    assert on.findings() == ()
+    fault.has_a_clean_twin(libraries(Solver, schedule=schedule))

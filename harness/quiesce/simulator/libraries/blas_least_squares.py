@@ -36,7 +36,7 @@ def geqrf_batched(call: Call[Element]) -> Work:
             a.write(call, made)
             call.write("tau", at_tau, tau)
 
-    call.give_to_host("info", of.info, np.zeros(1, np.int32))
+    call.tell_host("info", of.info, np.zeros(1, np.int32))
     return run if of.m and of.n and of.batch else None
 
 
@@ -63,5 +63,5 @@ def gels_batched(call: Call[Element]) -> Work:
             if of.device_infos:
                 call.write("device infos", of.device_infos + 4 * number, np.array([info], np.int32))
 
-    call.give_to_host("info", of.info, np.zeros(1, np.int32))
+    call.tell_host("info", of.info, np.zeros(1, np.int32))
     return run if of.n and of.nrhs and of.batch else None

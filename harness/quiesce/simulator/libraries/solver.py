@@ -133,7 +133,18 @@ def workspace(call: Call[Type], elements: int) -> Callable[[], None]:
         require(of.lwork >= elements)
     if "workspace_bytes" in names:
         require(of.workspace_bytes >= size_bytes)
-    return lambda: call.use("workspace", of.workspace, size_bytes)
+    return lambda: call.use("workspace", of.workspace, size_bytes) if size_bytes else None
+
+
+def with_info(call: Call[Type], elements: int, compute: Callable[[], int], *, empty: bool) -> Work:
+    """Return work that uses a workspace, computes, and writes what LAPACK calls INFO: 0 of an empty matrix."""
+    use = workspace(call, elements)
+
+    def run() -> None:
+        use()
+        write_info(call, 0 if empty else compute())
+
+    return run
 
 
 # -- operands ----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from quiesce.simulator.libraries.solver import (
     require_types,
     tells_size,
     triangle_of,
+    with_info,
     workspace,
     write_info,
 )
@@ -94,18 +95,14 @@ def syevd(call: Call[Type]) -> Work:
     """Compute all eigenvalues, in ascending order."""
     of, a = call.arguments, _symmetric(call)
     require_types(call, real="W")
-    use = workspace(call, _elements(of))
 
-    def run() -> None:
-        use()
-        info = 0
-        if of.n:
-            values, vectors, info = _eigen(call, a.read_triangle(call, upper=of.uplo == UPPER))
-            _write_values(call, a, values)
-            _write_eigen(call, a, vectors)
-        write_info(call, info)
+    def compute() -> int:
+        values, vectors, info = _eigen(call, a.read_triangle(call, upper=of.uplo == UPPER))
+        _write_values(call, a, values)
+        _write_eigen(call, a, vectors)
+        return int(info)
 
-    return run
+    return with_info(call, _elements(of), compute, empty=not of.n)
 
 
 tells_size(dense("syevd", "heevd"), f"{_SYEVD} p:lwork", _elements)
@@ -251,19 +248,15 @@ def _symmetric_pair(call: Call[Type]) -> tuple[Matrix, Matrix]:
 def sygvd(call: Call[Type]) -> Work:
     """Compute the eigenvalues of a pair of matrices, of which B is positive definite."""
     of, (a, b) = call.arguments, _symmetric_pair(call)
-    use = workspace(call, _elements(of))
 
-    def run() -> None:
-        use()
-        info = 0
-        if of.n:
-            values, vectors, info = _generalized(call, a, b)
-            if info <= of.n:
-                _write_values(call, a, values)
-                _write_eigen(call, a, vectors)
-        write_info(call, info)
+    def compute() -> int:
+        values, vectors, info = _generalized(call, a, b)
+        if info <= of.n:
+            _write_values(call, a, values)
+            _write_eigen(call, a, vectors)
+        return int(info)
 
-    return run
+    return with_info(call, _elements(of), compute, empty=not of.n)
 
 
 tells_size(dense("sygvd", "hegvd"), f"{_SYGVD} p:lwork", _elements)
@@ -323,28 +316,24 @@ def geev(call: Call[Type]) -> Work:
     is_complex, sides = _require_geev_types(call), []
     for name, wanted in (("VL", of.jobvl), ("VR", of.jobvr)):
         sides.append(matrix_of(call, name, of.n, of.n) if wanted == VECTORS else None)
-    use = workspace(call, _elements_of_geev(of))
 
-    def run() -> None:
-        use()
-        info = 0
-        if of.n:
-            matrix = a.read(call)
-            made = lapack("geev", matrix)(matrix, compute_vl=of.jobvl, compute_vr=of.jobvr)
-            *values, left, right, info = made
-            if element.stored.kind == "c":
-                call.write("W", of.W, values[0])
-            elif is_complex:
-                call.write("W", of.W, values[0] + 1j * values[1])
-            else:
-                call.write("W", of.W, np.concatenate(values))
-            for side, vectors in zip(sides, (left, right), strict=True):
-                if side is not None:
-                    side.write(call, vectors)
-            destroy(call, a)
-        write_info(call, int(info))
+    def compute() -> int:
+        matrix = a.read(call)
+        made = lapack("geev", matrix)(matrix, compute_vl=of.jobvl, compute_vr=of.jobvr)
+        *values, left, right, info = made
+        if element.stored.kind == "c":
+            call.write("W", of.W, values[0])
+        elif is_complex:
+            call.write("W", of.W, values[0] + 1j * values[1])
+        else:
+            call.write("W", of.W, np.concatenate(values))
+        for side, vectors in zip(sides, (left, right), strict=True):
+            if side is not None:
+                side.write(call, vectors)
+        destroy(call, a)
+        return int(info)
 
-    return run
+    return with_info(call, _elements_of_geev(of), compute, empty=not of.n)
 
 
 tells_size(generic("Xgeev"), f"{_XGEEV} {SIZES_OF_BOTH}", _elements_of_geev)

@@ -29,6 +29,7 @@ from quiesce.simulator.libraries.solver import (
     require_types,
     tells_size,
     triangle_of,
+    with_info,
     workspace,
     write_info,
 )
@@ -64,13 +65,7 @@ def potrf(call: Call[Type]) -> Work:
     """Factor a positive definite matrix."""
     of, a = call.arguments, triangle_of(call)
     require_types(call)
-    use = workspace(call, _block_of_rows(of))
-
-    def run() -> None:
-        use()
-        write_info(call, cholesky(call, a, upper=of.uplo == UPPER) if of.n else 0)
-
-    return run
+    return with_info(call, _block_of_rows(of), lambda: cholesky(call, a, upper=of.uplo == UPPER), empty=not of.n)
 
 
 tells_size(dense("potrf"), f"{_POTRF} p:lwork", _block_of_rows)
@@ -108,12 +103,11 @@ def potrs(call: Call[Type]) -> Work:
     b = matrix_of(call, "B", of.n, of.nrhs)
     require_types(call, same="B")
 
-    def run() -> None:
-        if of.n and of.nrhs:
-            _solve_with_cholesky(call, a, b)
-        write_info(call, 0)
+    def compute() -> int:
+        _solve_with_cholesky(call, a, b)
+        return 0
 
-    return run
+    return with_info(call, 0, compute, empty=not (of.n and of.nrhs))
 
 
 @computes(dense("potrsBatched"), "p:handle e:uplo n:n n:nrhs a:A n:lda a:B n:ldb p:info n:batch")
@@ -146,18 +140,15 @@ def lauum(call: Call[Type]) -> Work:
 
 def _in_triangle(call: Call[Type], name: str) -> Work:
     of, a = call.arguments, triangle_of(call)
-    use, upper = workspace(call, _block_of_rows(of)), of.uplo == UPPER
+    upper = of.uplo == UPPER
 
-    def run() -> None:
-        use()
-        info = 0
-        if of.n:
-            triangle = a.read_triangle(call, upper=upper)
-            made, info = lapack(name, triangle)(triangle, lower=not upper)
-            a.write_triangle(call, made, upper=upper)
-        write_info(call, info)
+    def compute() -> int:
+        triangle = a.read_triangle(call, upper=upper)
+        made, info = lapack(name, triangle)(triangle, lower=not upper)
+        a.write_triangle(call, made, upper=upper)
+        return int(info)
 
-    return run
+    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
 
 
 tells_size(dense("potri") | dense("lauum"), f"{_POTRF} p:lwork", _block_of_rows)
@@ -224,22 +215,18 @@ def getrf(call: Call[Type]) -> Work:
     of = call.arguments
     a = matrix_of(call, "A", of.m, of.n)
     require_types(call)
-    use = workspace(call, _elements_of_lu(of))
 
-    def run() -> None:
-        use()
-        info = 0
-        if of.m and of.n and of.pivots:
-            values = a.read(call)
+    def compute() -> int:
+        values = a.read(call)
+        if of.pivots:
             made, exchanged, info = lapack("getrf", values)(values)
-            a.write(call, made)
             call.write("pivots", of.pivots, (exchanged + 1).astype(_pivot_type(call)))
-        elif of.m and of.n:
-            made, info = without_pivots(a.read(call))
-            a.write(call, made)
-        write_info(call, info)
+        else:
+            made, info = without_pivots(values)
+        a.write(call, made)
+        return int(info)
 
-    return run
+    return with_info(call, _elements_of_lu(of), compute, empty=not (of.m and of.n))
 
 
 tells_size(dense("getrf"), f"{_GETRF} p:lwork", _elements_of_lu)
@@ -265,14 +252,13 @@ def getrs(call: Call[Type]) -> Work:
     a, b = matrix_of(call, "A", of.n, of.n), matrix_of(call, "B", of.n, of.nrhs)
     require_types(call, same="B")
 
-    def run() -> None:
-        if of.n and of.nrhs:
-            factors = a.read(call)
-            made, _ = lapack("getrs", factors)(factors, _pivots(call, of.n), b.read(call), trans=of.trans)
-            b.write(call, made)
-        write_info(call, 0)
+    def compute() -> int:
+        factors = a.read(call)
+        made, _ = lapack("getrs", factors)(factors, _pivots(call, of.n), b.read(call), trans=of.trans)
+        b.write(call, made)
+        return 0
 
-    return run
+    return with_info(call, 0, compute, empty=not (of.n and of.nrhs))
 
 
 @computes(dense("laswp"), "p:handle n:n p:A n:lda n:first n:last p:pivots n:step")
@@ -318,19 +304,16 @@ def sytrf(call: Call[Type]) -> Work:
     """Factor a symmetric matrix by the method of Bunch and Kaufman."""
     of, a = call.arguments, triangle_of(call)
     _require_pivots(call)
-    use, upper = workspace(call, _block_of_rows(of)), of.uplo == UPPER
+    upper = of.uplo == UPPER
 
-    def run() -> None:
-        use()
-        info = 0
-        if of.n:
-            triangle = a.read_triangle(call, upper=upper)
-            made, pivots, info = lapack("sytrf", triangle)(triangle, lower=not upper)
-            a.write_triangle(call, made, upper=upper)
-            call.write("pivots", of.pivots, pivots.astype(np.int32))
-        write_info(call, info)
+    def compute() -> int:
+        triangle = a.read_triangle(call, upper=upper)
+        made, pivots, info = lapack("sytrf", triangle)(triangle, lower=not upper)
+        a.write_triangle(call, made, upper=upper)
+        call.write("pivots", of.pivots, pivots.astype(np.int32))
+        return int(info)
 
-    return run
+    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
 
 
 tells_size(dense("sytrf"), "p:handle n:n p:A n:lda p:lwork", _block_of_rows)
@@ -348,18 +331,15 @@ def sytri(call: Call[Type]) -> Work:
     """Invert a symmetric matrix from its factor."""
     of, a = call.arguments, triangle_of(call)
     _require_pivots(call)
-    use, upper = workspace(call, _block_of_rows(of)), of.uplo == UPPER
+    upper = of.uplo == UPPER
 
-    def run() -> None:
-        use()
-        info = 0
-        if of.n:
-            triangle = a.read_triangle(call, upper=upper)
-            made, info = lapack("sytri", triangle)(triangle, _bunch_kaufman(call), lower=not upper)
-            a.write_triangle(call, made, upper=upper)
-        write_info(call, info)
+    def compute() -> int:
+        triangle = a.read_triangle(call, upper=upper)
+        made, info = lapack("sytri", triangle)(triangle, _bunch_kaufman(call), lower=not upper)
+        a.write_triangle(call, made, upper=upper)
+        return int(info)
 
-    return run
+    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
 
 
 tells_size(dense("sytri"), f"{_SYTRF} p:lwork", _block_of_rows)
@@ -378,17 +358,15 @@ def sytrs(call: Call[Type]) -> Work:
     _require_pivots(call)
     b = matrix_of(call, "B", of.n, of.nrhs)
     require_types(call, same="B")
-    use, upper = workspace(call, _elements_of_sytrs(of)), of.uplo == UPPER
+    upper = of.uplo == UPPER
 
-    def run() -> None:
-        use()
-        if of.n and of.nrhs:
-            factor = a.read_triangle(call, upper=upper)
-            made, _ = lapack("sytrs", factor)(factor, _bunch_kaufman(call), b.read(call), lower=not upper)
-            b.write(call, made)
-        write_info(call, 0)
+    def compute() -> int:
+        factor = a.read_triangle(call, upper=upper)
+        made, _ = lapack("sytrs", factor)(factor, _bunch_kaufman(call), b.read(call), lower=not upper)
+        b.write(call, made)
+        return 0
 
-    return run
+    return with_info(call, _elements_of_sytrs(of), compute, empty=not (of.n and of.nrhs))
 
 
 tells_size(generic("Xsytrs"), f"{_XSYTRS} {SIZES_OF_BOTH}", _elements_of_sytrs)

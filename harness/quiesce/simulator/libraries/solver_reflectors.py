@@ -29,8 +29,7 @@ from quiesce.simulator.libraries.solver import (
     require_types,
     tells_size,
     triangle_of,
-    workspace,
-    write_info,
+    with_info,
 )
 from quiesce.simulator.libraries.table import Arguments, Call, Work, computes
 
@@ -60,18 +59,15 @@ def geqrf(call: Call[Type]) -> Work:
     of = call.arguments
     a = matrix_of(call, "A", of.m, of.n)
     require_types(call, same="tau")
-    use = workspace(call, _block_of_rows(of))
 
-    def run() -> None:
-        use()
-        if of.m and of.n:
-            values = a.read(call)
-            made, tau, _, _ = lapack("geqrf", values)(values)
-            a.write(call, made)
-            call.write("tau", of.tau, tau)
-        write_info(call, 0)
+    def compute() -> int:
+        values = a.read(call)
+        made, tau, _, _ = lapack("geqrf", values)(values)
+        a.write(call, made)
+        call.write("tau", of.tau, tau)
+        return 0
 
-    return run
+    return with_info(call, _block_of_rows(of), compute, empty=not (of.m and of.n))
 
 
 tells_size(dense("geqrf"), f"{_GEQRF} p:lwork", _block_of_rows)
@@ -92,18 +88,15 @@ def orgqr(call: Call[Type]) -> Work:
     of = call.arguments
     require(of.m >= of.n >= of.k >= 0)
     a = matrix_of(call, "A", of.m, of.n)
-    use = workspace(call, _block_of_rows(of))
 
-    def run() -> None:
-        use()
-        if of.m and of.n:
-            vectors = np.zeros((of.m, of.n), a.element.stored, "F")
-            vectors[:, : of.k] = matrix_of(call, "A", of.m, of.k).read_triangle(call, upper=False, unit=True)
-            made, _, _ = _unitary("gqr", vectors)(vectors, _read_tau(call, a, of.k))
-            a.write(call, made)
-        write_info(call, 0)
+    def compute() -> int:
+        vectors = np.zeros((of.m, of.n), a.element.stored, "F")
+        vectors[:, : of.k] = matrix_of(call, "A", of.m, of.k).read_triangle(call, upper=False, unit=True)
+        made, _, _ = _unitary("gqr", vectors)(vectors, _read_tau(call, a, of.k))
+        a.write(call, made)
+        return 0
 
-    return run
+    return with_info(call, _block_of_rows(of), compute, empty=not (of.m and of.n))
 
 
 tells_size(dense("orgqr", "ungqr"), f"{_ORGQR} p:lwork", _block_of_rows)
@@ -131,18 +124,15 @@ def ormqr(call: Call[Type]) -> Work:
     order = of.m if of.side == LEFT else of.n
     require(0 <= of.k <= order)
     trans, a, c = _letter(call), matrix_of(call, "A", order, of.k), matrix_of(call, "C", of.m, of.n)
-    use = workspace(call, _of_orders(of))
 
-    def run() -> None:
-        use()
-        if of.m and of.n and of.k:
-            vectors = np.asfortranarray(a.read_triangle(call, upper=False, unit=True))
-            multiply, side = _unitary("mqr", vectors), "LR"[of.side]
-            made, _, _ = multiply(side, trans, vectors, _read_tau(call, a, of.k), c.read(call), max(1, _of_orders(of)))
-            c.write(call, made)
-        write_info(call, 0)
+    def compute() -> int:
+        vectors = np.asfortranarray(a.read_triangle(call, upper=False, unit=True))
+        multiply, side = _unitary("mqr", vectors), "LR"[of.side]
+        made, _, _ = multiply(side, trans, vectors, _read_tau(call, a, of.k), c.read(call), max(1, _of_orders(of)))
+        c.write(call, made)
+        return 0
 
-    return run
+    return with_info(call, _of_orders(of), compute, empty=not (of.m and of.n and of.k))
 
 
 tells_size(dense("ormqr", "unmqr"), f"{_ORMQR} p:lwork", _of_orders)
@@ -205,19 +195,16 @@ def gebrd(call: Call[Type]) -> Work:
     of = call.arguments
     require(of.m >= of.n)
     a = matrix_of(call, "A", of.m, of.n)
-    use = workspace(call, _elements_of_gebrd(of))
 
-    def run() -> None:
-        use()
-        if of.n:
-            made, diagonal, beside, tau_q, tau_p = bidiagonal(a.read(call))
-            a.write(call, made)
-            results = (("D", of.D, diagonal), ("E", of.E, beside), ("tauq", of.tauq, tau_q), ("taup", of.taup, tau_p))
-            for name, address, values in results:
-                call.write(name, address, values)
-        write_info(call, 0)
+    def compute() -> int:
+        made, diagonal, beside, tau_q, tau_p = bidiagonal(a.read(call))
+        a.write(call, made)
+        results = (("D", of.D, diagonal), ("E", of.E, beside), ("tauq", of.tauq, tau_q), ("taup", of.taup, tau_p))
+        for name, address, values in results:
+            call.write(name, address, values)
+        return 0
 
-    return run
+    return with_info(call, _elements_of_gebrd(of), compute, empty=not of.n)
 
 
 tells_size(dense("gebrd"), f"{_GEBRD} p:lwork", _elements_of_gebrd)
@@ -254,16 +241,13 @@ def orgbr(call: Call[Type]) -> Work:
     require(of.side in (LEFT, RIGHT), of.k >= 0)
     a = matrix_of(call, "A", of.m, of.n)
     require(of.m >= of.n >= min(of.m, of.k) if of.side == LEFT else of.n >= of.m >= min(of.n, of.k))
-    use = workspace(call, _block_of_rows(of))
 
-    def run() -> None:
-        use()
-        if of.m and of.n:
-            made = product(*_of_bidiagonal(call, a))
-            a.write(call, made[:, : of.n] if of.side == LEFT else made.T.conj()[: of.m])
-        write_info(call, 0)
+    def compute() -> int:
+        made = product(*_of_bidiagonal(call, a))
+        a.write(call, made[:, : of.n] if of.side == LEFT else made.T.conj()[: of.m])
+        return 0
 
-    return run
+    return with_info(call, _block_of_rows(of), compute, empty=not (of.m and of.n))
 
 
 tells_size(dense("orgbr", "ungbr"), f"{_ORGBR} p:lwork", _block_of_rows)
@@ -278,22 +262,20 @@ _SYTRD: Final = "p:handle e:uplo n:n p:A n:lda p:D p:E p:tau"
 def sytrd(call: Call[Type]) -> Work:
     """Make a symmetric matrix tridiagonal by reflectors."""
     of, a = call.arguments, triangle_of(call)
-    use, upper = workspace(call, _block_of_rows(of)), of.uplo == UPPER
+    upper = of.uplo == UPPER
     real = real_of(a.element).stored
 
-    def run() -> None:
-        use()
-        if of.n:
-            triangle = a.read_triangle(call, upper=upper)
-            name = "hetrd" if triangle.dtype.kind == "c" else "sytrd"
-            made, diagonal, beside, tau, _ = lapack(name, triangle)(triangle, lower=not upper)
-            a.write_triangle(call, made, upper=upper)
-            call.write("D", of.D, diagonal.astype(real, copy=False))
-            call.write("E", of.E, beside.astype(real, copy=False))
-            call.write("tau", of.tau, tau)
-        write_info(call, 0)
+    def compute() -> int:
+        triangle = a.read_triangle(call, upper=upper)
+        name = "hetrd" if triangle.dtype.kind == "c" else "sytrd"
+        made, diagonal, beside, tau, _ = lapack(name, triangle)(triangle, lower=not upper)
+        a.write_triangle(call, made, upper=upper)
+        call.write("D", of.D, diagonal.astype(real, copy=False))
+        call.write("E", of.E, beside.astype(real, copy=False))
+        call.write("tau", of.tau, tau)
+        return 0
 
-    return run
+    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
 
 
 tells_size(dense("sytrd", "hetrd"), f"{_SYTRD} p:lwork", _block_of_rows)
@@ -319,15 +301,12 @@ _ORGTR: Final = "p:handle e:uplo n:n p:A n:lda p:tau"
 def orgtr(call: Call[Type]) -> Work:
     """Make Q in place of the reflectors that sytrd left."""
     of, a = call.arguments, triangle_of(call)
-    use = workspace(call, _block_of_rows(of))
 
-    def run() -> None:
-        use()
-        if of.n:
-            a.write(call, _of_tridiagonal(call, a))
-        write_info(call, 0)
+    def compute() -> int:
+        a.write(call, _of_tridiagonal(call, a))
+        return 0
 
-    return run
+    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
 
 
 tells_size(dense("orgtr", "ungtr"), f"{_ORGTR} p:lwork", _block_of_rows)
@@ -342,18 +321,15 @@ def ormtr(call: Call[Type]) -> Work:
     require(of.side in (LEFT, RIGHT), of.uplo in (0, 1))
     order = of.m if of.side == LEFT else of.n
     letter, a, c = _letter(call), matrix_of(call, "A", order, order), matrix_of(call, "C", of.m, of.n)
-    use = workspace(call, _of_orders(of))
 
-    def run() -> None:
-        use()
-        if of.m and of.n:
-            q = _of_tridiagonal(call, a)
-            q = q if letter == "N" else q.T.conj()
-            values = c.read(call)
-            c.write(call, q @ values if of.side == LEFT else values @ q)
-        write_info(call, 0)
+    def compute() -> int:
+        q = _of_tridiagonal(call, a)
+        q = q if letter == "N" else q.T.conj()
+        values = c.read(call)
+        c.write(call, q @ values if of.side == LEFT else values @ q)
+        return 0
 
-    return run
+    return with_info(call, _of_orders(of), compute, empty=not (of.m and of.n))
 
 
 tells_size(dense("ormtr", "unmtr"), f"{_ORMTR} p:lwork", _of_orders)

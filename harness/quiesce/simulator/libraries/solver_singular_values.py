@@ -29,6 +29,7 @@ from quiesce.simulator.libraries.solver import (
     require,
     require_types,
     tells_size,
+    with_info,
     workspace,
     write_info,
 )
@@ -90,24 +91,20 @@ def gesvd(call: Call[Type]) -> Work:
     results = {_IN_PLACE: a, _NONE: None}
     u = results[job_u] if job_u in results else matrix_of(call, "U", of.m, of.m if job_u == _ALL else of.n)
     vh = results[job_vh] if job_vh in results else matrix_of(call, "VT", of.n, of.n)
-    use = workspace(call, _elements(of))
 
-    def run() -> None:
-        use()
-        info = 0
-        if of.n:
-            values_of_a = a.read(call)
-            vectors = u is not None or vh is not None
-            made_u, values, made_vh, info = _decompose(values_of_a, vectors=vectors, full=job_u == _ALL)
-            _write_values(call, a.element, values)
-            destroy(call, a)
-            if u is not None:
-                u.write(call, made_u[:, : u.columns])
-            if vh is not None:
-                Matrix(vh.operand, vh.address, of.n, of.n, vh.ld, vh.element).write(call, made_vh)
-        write_info(call, info)
+    def compute() -> int:
+        values_of_a = a.read(call)
+        vectors = u is not None or vh is not None
+        made_u, values, made_vh, info = _decompose(values_of_a, vectors=vectors, full=job_u == _ALL)
+        _write_values(call, a.element, values)
+        destroy(call, a)
+        if u is not None:
+            u.write(call, made_u[:, : u.columns])
+        if vh is not None:
+            Matrix(vh.operand, vh.address, of.n, of.n, vh.ld, vh.element).write(call, made_vh)
+        return int(info)
 
-    return run
+    return with_info(call, _elements(of), compute, empty=not of.n)
 
 
 tells_size(dense("gesvd"), "p:handle n:m n:n p:lwork", _elements)
@@ -152,14 +149,7 @@ def _one(call: Call[Type]) -> tuple[Matrix, tuple[Matrix, Matrix] | None]:
 def gesvdj(call: Call[Type]) -> Work:
     """Compute the singular values of a matrix by Jacobi's method."""
     of, (a, sides) = call.arguments, _one(call)
-    use = workspace(call, _elements(of))
-
-    def run() -> None:
-        use()
-        info = _decompose_once(call, a, sides)[0] if of.m and of.n else 0
-        write_info(call, info)
-
-    return run
+    return with_info(call, _elements(of), lambda: _decompose_once(call, a, sides)[0], empty=not (of.m and of.n))
 
 
 def _decompose_once(call: Call[Any], a: Matrix, sides: tuple[Matrix, Matrix] | None) -> tuple[int, Array]:

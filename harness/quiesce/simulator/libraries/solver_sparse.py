@@ -5,7 +5,6 @@ The order in which a GPU eliminates (``reorder``) changes how long that takes, a
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,14 +15,13 @@ import scipy.sparse
 from quiesce.simulator.libraries.conversation import Array
 from quiesce.simulator.libraries.elements import BY_LETTER, Element
 from quiesce.simulator.libraries.solver import lapack, require
+from quiesce.simulator.libraries.sparse_operands import Description
 from quiesce.simulator.libraries.table import Call, NotDescribed, Work, computes
 
 REGULAR: Final = -1
 """What the host is told of a matrix that is not singular."""
 ROWS_MAX: Final = 1 << 12
 """Matrices are computed with all their zeros."""
-_DESCRIPTION: Final = struct.Struct("<4i")
-"""``cusparseMatDescr_t``: type, fill mode, diagonal and index base (``native/libraries/sparse_work.c``)."""
 
 
 def _matrix(call: Call[Element], base: int) -> Array | None:
@@ -59,11 +57,10 @@ def _solve_by_cholesky(matrix: Array, right: Array, tolerance: float) -> tuple[A
 
 def _solves(call: Call[Element], solve: Callable[[Array, Array, float], tuple[Array, int]]) -> Work:
     of = call.arguments
-    require(of.m >= 0, of.nnz >= 0, of.description != 0, of.singularity != 0)
+    require(of.m >= 0, of.nnz >= 0, of.singularity != 0)
     if of.m > ROWS_MAX:
         raise NotDescribed(f"sparse systems of more than {ROWS_MAX:,} equations are not described")
-    packed = call.host("description", of.description, np.uint8, _DESCRIPTION.size).tobytes()
-    *_, base = _DESCRIPTION.unpack(packed)
+    base = Description.of(call, "description", of.description).base
     call.waits = True
 
     def run() -> None:
