@@ -24,6 +24,7 @@ from quiesce.simulator.libraries.sparse_operands import (
     SparseVector,
     element_of,
     require,
+    used,
 )
 from quiesce.simulator.libraries.table import Call, NotDescribed, Work, computes
 
@@ -331,8 +332,8 @@ def sddmm(call: Call[None]) -> Work:
             result.write_values(call, made, first)
 
     def at_places(left: DenseMatrix, right: DenseMatrix, rows: Array, columns: Array) -> Array:
-        (used, of_rows), (others, of_columns) = (np.unique(each, return_inverse=True) for each in (rows, columns))
-        first = left.some_rows(call, used).astype(kind.computed)
+        (its_rows, of_rows), (others, of_columns) = used(rows), used(columns)
+        first = left.some_rows(call, its_rows).astype(kind.computed)
         second = right.some_rows(call, others).astype(kind.computed)
         first = first.conj() if of.opA == CONJUGATED else first
         second = second.conj() if of.opB == CONJUGATED else second
