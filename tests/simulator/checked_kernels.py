@@ -19,8 +19,10 @@ from quiesce.simulator.runtime.kernel_logs import read_accesses
 class Checked(Device):
     """A device whose kernels' accesses are judged."""
 
+    FLAVOUR = "cuda:12"
+
     def __init__(self, start: Start, folder: Path, options: dict[str, Any]) -> None:
-        super().__init__(start("cuda:12", **{"kernels": 1, "checks": 1, "folder": str(folder), **options}))
+        super().__init__(start(self.FLAVOUR, **{"kernels": 1, "checks": 1, "folder": str(folder), **options}))
         self._folder = folder
 
     def work(

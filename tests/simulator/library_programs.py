@@ -18,10 +18,12 @@ Array = NDArray[Any]
 class Libraries(Checked):
     """A device with a handle of cuBLAS."""
 
+    CREATE = "cublasCreate_v2"
+
     def __init__(self, start: Start, folder: Path, options: dict[str, Any]) -> None:
         super().__init__(start, folder, options)
         self._kept: list[Any] = []
-        self.blas = self.make("simulated_cublasCreate_v2")
+        self.blas = self.make(f"simulated_{self.CREATE}")
 
     def make(self, function: str, *arguments: int) -> int:
         """Return the handle that a function makes."""

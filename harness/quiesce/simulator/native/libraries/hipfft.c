@@ -7,7 +7,16 @@
 #define HANDLE_OF(plan) ((uint64_t)(plan))
 #define LIBRARY HIPFFT
 
+#include "libraries/computed.h"
 #include "libraries/fft_calls.inc"
+
+COMPUTES(HIPFFT, hipfftExecC2C)
+COMPUTES(HIPFFT, hipfftExecZ2Z)
+COMPUTES(HIPFFT, hipfftExecR2C)
+COMPUTES(HIPFFT, hipfftExecD2Z)
+COMPUTES(HIPFFT, hipfftExecC2R)
+COMPUTES(HIPFFT, hipfftExecZ2D)
+COMPUTES(HIPFFT, hipfftXtExec)
 
 static const struct releases RELEASES = {10000, 100, {{1, 0, 12}}, {{1, 0, 18}}, {{1, 0, 20}}};
 

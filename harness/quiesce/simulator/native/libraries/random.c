@@ -14,7 +14,7 @@ static const struct library CURAND = {
     THING_GENERATOR, .no_object = 101, .wrong = 104, .no_memory = 102, .failed = 203, .unsupported = 999,
     .first_values = {[DIMENSIONS] = 1}};
 static const struct library HIPRAND = {
-    THING_GENERATOR, .no_object = 101, .wrong = 104, .no_memory = 102, .failed = 203,
+    THING_GENERATOR, .no_object = 101, .wrong = 104, .no_memory = 102, .failed = 203, .unsupported = 1000,
     .first_values = {[DIMENSIONS] = 1}};
 static const struct library ROCRAND = {
     THING_GENERATOR, .no_object = 101, .wrong = 104, .no_memory = 102, .failed = 108,
@@ -84,6 +84,16 @@ SET_WIDE(HIPRAND, hiprandSetGeneratorOffset, OFFSET)
 SET(HIPRAND, hiprandSetGeneratorOrdering, ORDERING, ORDERING_MAX)
 SET(HIPRAND, hiprandSetQuasiRandomGeneratorDimensions, DIMENSIONS, DIMENSIONS_MAX)
 VERSION(HIPRAND, hiprandGetVersion, ROCRAND_RELEASES)
+
+COMPUTES(HIPRAND, hiprandGenerate)
+COMPUTES(HIPRAND, hiprandGenerateLongLong)
+COMPUTES(HIPRAND, hiprandGenerateUniform)
+COMPUTES(HIPRAND, hiprandGenerateUniformDouble)
+COMPUTES(HIPRAND, hiprandGenerateNormal)
+COMPUTES(HIPRAND, hiprandGenerateNormalDouble)
+COMPUTES(HIPRAND, hiprandGenerateLogNormal)
+COMPUTES(HIPRAND, hiprandGenerateLogNormalDouble)
+COMPUTES(HIPRAND, hiprandGeneratePoisson)
 
 CREATE_GENERATOR(ROCRAND, rocrand_create_generator, is_of_rocm)
 CREATE_GENERATOR(ROCRAND, rocrand_create_generator_host, is_of_rocm)
