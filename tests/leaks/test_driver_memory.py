@@ -40,7 +40,7 @@ def test_nothing_is_read_before_a_driver_is_loaded() -> None:
 def test_libraries_are_looked_for_only_after_one_was_loaded(tmp_path: Path) -> None:
     loads = Loads()
     assert [loads.are_new() for _ in range(3)] == [True, False, False]
-    ctypes.CDLL(shutil.copy(_ctypes.__file__, tmp_path))
+    ctypes.CDLL(str(shutil.copy(_ctypes.__file__, tmp_path)))
     assert [loads.are_new() for _ in range(2)] == [True, False]
 
 
