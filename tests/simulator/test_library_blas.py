@@ -321,6 +321,17 @@ def test_factors_of_batches(on: Libraries, letter: str) -> None:
     assert said == 0
 
 
+def test_a_singular_matrix_of_a_batch_has_no_inverse(on: Libraries) -> None:
+    blocks, results = [on.put(np.diag([1.0, 0])), on.put(np.diag([1.0, 2]))], [on.room(32), on.room(32)]
+    at, ct = on.put(np.array(blocks, np.uint64)), on.put(np.array(results, np.uint64))
+    pivots, info = on.room(16), on.room(8)
+    on.ok_blas("DgetrfBatched", 2, at, 2, pivots, info, 2)
+    on.ok_blas("DgetriBatched", 2, at, 2, pivots, ct, 2, info, 2)
+    assert on.get(info, np.int32, 2).tolist() == [2, 0]
+    assert np.isnan(on.get(results[0], np.float64, 2, 2)).all()
+    assert close(on.get(results[1], np.float64, 2, 2), np.diag([1, 0.5]))
+
+
 def test_batches_without_pivots_and_a_zero_on_the_diagonal(on: Libraries) -> None:
     first, second = np.array([[2, 1], [4, 5]], np.float64), np.array([[0, 1], [1, 0]], np.float64)
     blocks, info = [on.put(first), on.put(second)], on.room(8)

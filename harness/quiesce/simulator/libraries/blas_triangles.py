@@ -375,6 +375,8 @@ def getri_batched(call: Call[Element]) -> Work:
             factors = Matrix("A", address, of.n, of.n, of.lda, element).read(call)
             (getri,) = scipy.linalg.lapack.get_lapack_funcs(("getri",), (factors,))
             inverse, zero = getri(factors, _pivots_of(call, number))
+            if zero:  # a GPU divides by it
+                inverse = np.full_like(factors, np.nan)
             Matrix("C", to[number], of.n, of.n, of.ldc, element).write(call, inverse)
             call.write("info", of.info + 4 * number, np.asarray([zero], np.int32))
 
