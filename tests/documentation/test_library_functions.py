@@ -27,7 +27,8 @@ def expanded(pattern: str) -> Iterator[str]:
 
 def test_every_function_is_listed() -> None:
     table = PAGE.partition("## Functions")[2].partition("These fail by name")[0]
-    patterns = re.findall(r"`((?:cu|hip)(?:blas|dnn|fft|rand|solver|sparse)[^`]*)`", table.partition("|---|---|")[2])
+    of_libraries = r"`((?:(?:cu|hip)(?:blas|dnn|fft|rand|solver|sparse)|nccl)[^`]*)`"
+    patterns = re.findall(of_libraries, table.partition("|---|---|")[2])
     listed = {name for pattern in patterns for name in expanded(pattern)}
     assert len(listed) > 100
     assert listed == {re.sub(r"(?:_v2)?(?:_64)?$", "", name) for name in TABLE}

@@ -23,6 +23,7 @@ C_TYPES: Mapping[int, Any] = {
     REAL: ctypes.c_float, ADDRESS: ctypes.c_uint64, MODE: ctypes.c_int, HEURISTIC: ctypes.c_int,
     POINTWISE: ctypes.c_int, DESCRIPTOR: ctypes.c_uint64, REDUCTION: ctypes.c_int,
 }  # fmt: skip
+KINDS = {"f": FLOAT, "d": DOUBLE, "e": HALF, "i": INT32}
 ENGINE, CONFIG, HEURISTICS, PLAN, GRAPH, PACK, TENSOR = 2, 3, 4, 5, 15, 16, 17
 
 
@@ -97,6 +98,49 @@ class Dnn(Libraries):
         count = 1 + sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
         content = self.get(address, dtype, count)
         return np.lib.stride_tricks.as_strided(content, shape, [each * content.itemsize for each in strides]).copy()
+
+    # -- descriptors of functions -------------------------------------------------------------------------------------
+
+    def shaped(self, shape: Sequence[int], strides: Sequence[int] = (), kind: int = FLOAT) -> int:
+        """Return the descriptor of a tensor, by which functions know it."""
+        made = self.descriptor("TensorDescriptor")
+        lists = [(ctypes.c_int * len(shape))(*each) for each in (shape, strides or rows(shape))]
+        self.ok_dnn("SetTensorNdDescriptor", made, kind, len(shape), *lists)
+        return made
+
+    def descriptor(self, kind: str) -> int:
+        """Return a descriptor that nothing is said of."""
+        made = ctypes.c_uint64()
+        self.ok_dnn(f"Create{kind}", ctypes.byref(made))
+        return made.value
+
+    def tensors(self, *values: Array) -> list[int]:
+        """Return for each its descriptor and its address."""
+        return [
+            each
+            for value in values
+            for each in (self.shaped(value.shape, kind=KINDS[value.dtype.char]), self.place(value))
+        ]
+
+    def filled(self, kind: str, setter: str, *arguments: Any) -> int:
+        """Return a descriptor, of which something is said."""
+        made = self.descriptor(kind)
+        self.ok_dnn(setter, made, *arguments)
+        return made
+
+    def convolution(self, pads: Sequence[int], strides: Sequence[int], dilations: Sequence[int], **more: int) -> int:
+        """Return the descriptor of a convolution."""
+        lists = [(ctypes.c_int * len(pads))(*each) for each in (pads, strides, dilations)]
+        mode = 0 if more.get("turns") else 1
+        made = self.filled("ConvolutionDescriptor", "SetConvolutionNdDescriptor", len(pads), *lists, mode, FLOAT)
+        self.ok_dnn("SetConvolutionGroupCount", made, more.get("groups", 1))
+        return made
+
+    def filter(self, shape: Sequence[int], kind: int = FLOAT) -> int:
+        """Return the descriptor of a filter."""
+        return self.filled(
+            "FilterDescriptor", "SetFilterNdDescriptor", kind, 0, len(shape), (ctypes.c_int * len(shape))(*shape)
+        )
 
     # -- the graph interface ------------------------------------------------------------------------------------------
 

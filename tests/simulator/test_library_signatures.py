@@ -25,15 +25,15 @@ from quiesce.simulator.runtime.vendor_libraries import functions_of
 assert server  # it loads every row
 HEADERS: Final = (
     *("cublas_api.h", "cublasLt.h", "cufft.h", "cufftXt.h", "curand.h", "cusolverDn.h", "cusolverSp.h"),
-    *("cusparse.h", "cudnn_graph_v9.h", "cudnn_ops_v9.h", "cudnn_cnn_v9.h"),
+    *("cusparse.h", "cudnn_graph_v9.h", "cudnn_ops_v9.h", "cudnn_cnn_v9.h", "nccl.h"),
 )
 LIBRARIES: Final = (
     *("libcublas.so.12", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11", "libcurand.so.10"),
-    *("libcusolver.so.11", "libcusparse.so.12"),
+    *("libcusolver.so.11", "libcusparse.so.12", "libnccl.so.2"),
 )
 COMMENTS: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 PROTOTYPE: Final = re.compile(
-    r"\b(?:cublas|cudnn|cufft|curand|cusolver|cusparse)(?:Status_t|Status|Result)\s+(?:CU\w+API\s+)?(cu\w+)\s*"
+    r"\b(?:cublas|cudnn|cufft|curand|cusolver|cusparse|nccl)(?:Status_t|Status|Result_t|Result)\s+(?:CU\w+API\s+)?(\w+)\s*"
     r"\(([^;{}]*?)\)\s*;"
 )
 DESCRIPTORS: Final = re.compile(
@@ -42,11 +42,12 @@ DESCRIPTORS: Final = re.compile(
     r"|cusparse(?:Create|Destroy|GetMat|SetMat)\w+|cusparse\w+_(?:create|destroy)Descr|cusparse\w+_numericBoost"
     r"|cusparse(?:Const)?(?:Sp|Dn|Csr|Csc|Coo|Bsr)(?:Mat|Vec)?(?:[GS]et\w*)|cusparseSpGEMM_getNumProducts"
     r"|cufftXtSetJITCallback|__cufftXtSetJITCallback_12_7"
-    r"|cudnn(?:Backend(?!Execute)|Create|Destroy|Get|Derive|Set\w*Descriptor|SetConvolution)\w+|cudnn\w+VersionCheck"
+    r"|cudnn(?:Backend(?!Execute)|Create|Destroy|Get|Find|Derive|Set\w*Descriptor|SetConvolution)\w*"
+    r"|cudnn\w+VersionCheck|ncclRedOp\w+"
 )
 """These compute nothing, and have no row."""
 POINTER: Final = re.compile(
-    r"\*|\[\]|\b(?:cublas(?:Lt)?Handle_t|curandGenerator_t|cudaStream_t)\b|cublasLt\w+(?:Desc|Layout|Preference)_t"
+    r"\*|\[\]|\b(?:cublas(?:Lt)?Handle_t|curandGenerator_t|cudaStream_t|ncclComm_t)\b|cublasLt\w+(?:Desc|Layout|Preference)_t"
     r"|\bcusolver\w+Handle_t\b|\w+(?:Params|Infos?|MatDescr)_t\b"
     r"|\bcusparse\w*(?:Handle|Descr)_t\b|\b\w+Info_t\b|\bcudnn\w*(?:Handle|Descriptor)_t\b"
 )

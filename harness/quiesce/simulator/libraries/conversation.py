@@ -24,7 +24,7 @@ WORDS: Final = 32
 FLOATS: Final = 8
 KEPT_BYTES: Final = 8192
 NAMES_BYTES: Final = 512
-OPERANDS: Final = 16
+OPERANDS: Final = 32
 
 HEAD: Final = struct.Struct(f"<{NAME_BYTES}s3Q{SETTINGS}q")
 TAIL: Final = struct.Struct("<QIIQ")

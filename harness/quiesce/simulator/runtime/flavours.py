@@ -36,7 +36,7 @@ _OFFERED: Final[dict[tuple[Flavour, int], str]] = {
 library needs: CuPy loads libnvJitLink before libcusparse. JAX asks each, and CUPTI as well, for its version."""
 
 _COMPUTED: Final = frozenset(
-    {"libcublas", "libcublasLt", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse"}
+    {"libcublas", "libcublasLt", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl"}
     | {"libhipblas", "libhipfft", "libhiprand"}
 )
 """Those of which functions compute: there an installed one, whose kernels are machine code, is never meant."""

@@ -2,21 +2,26 @@
 // device.
 //
 // Statuses and signatures are those of nccl.h (the wheels nvidia-nccl have it). Ranks of other processes, or of other
-// threads, are not simulated.
+// threads, are not simulated. What one rank reduces, sends and receives is computed (quiesce.libraries.collectives).
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/unsimulated.h"
-#include "libraries/calls.h"
+#include "libraries/computed.h"
 #include "machine/device.h"
+#include "machine/hidden.h"
 #include "machine/settings.h"
 #include "memory/memory.h"
+#include "memory/places.h"
 
-enum { RANK, RANKS, FINALIZED };
+// Of a communicator. Each operation of its own has the type of its factor, plus one, and the factor's bits.
+enum { RANK, RANKS, FINALIZED, SENT, OPERATIONS, OPERATIONS_MAX = 8 };
 
-enum { INVALID_USAGE = 5 };
+enum { INVALID_USAGE = 5, OPERATION_FIRST = 5 };  // ncclNumOps
 
-static const struct library NCCL = {THING_COMMUNICATOR, .no_object = 4, .wrong = 4, .no_memory = 1, .failed = 3};
+static const struct library NCCL = {
+    THING_COMMUNICATOR, .no_object = 4, .wrong = 4, .no_memory = 1, .failed = 3, .unsupported = 3};
 static const struct releases NCCL_RELEASES = {10000, 100, {{2, 16, 5}}, {{2, 26, 5}}, {{2, 27, 7}}};
 static const struct releases RCCL_RELEASES = {10000, 100, {{2, 18, 3}}, {{2, 22, 3}}, {{2, 26, 6}}};
 
@@ -26,6 +31,17 @@ struct unique_id {
 
 static uint64_t unique_ids;  // that were given out
 static _Thread_local unsigned groups;  // that a thread began and did not end
+
+// Messages of a group that have no other side yet: all were sent, or all are to be received.
+enum { WAITING_MAX = 64, MESSAGE_WORDS = 6 };
+struct message {
+    bool is_sent;
+    uint64_t hidden_words[MESSAGE_WORDS];  // the arguments
+};
+static _Thread_local struct waiting {
+    unsigned count;
+    struct message messages[WAITING_MAX];
+} *waiting;  // until the group ends
 
 VERSION(NCCL, ncclGetVersion, *(settings.flavour == FLAVOUR_HIP ? &RCCL_RELEASES : &NCCL_RELEASES))
 
@@ -118,10 +134,15 @@ FUNCTION(ncclGroupStart)(void) {
     groups++;
     return 0;
 }
+// A rank that sends to itself receives in the same group (NCCL, "Point-to-point communication").
 FUNCTION(ncclGroupEnd)(void) {
     if (!groups) return INVALID_USAGE;
     groups--;
-    return 0;
+    if (groups || !waiting) return 0;
+    bool is_whole = !waiting->count;
+    free(waiting);
+    waiting = NULL;
+    return is_whole ? 0 : INVALID_USAGE;
 }
 
 FUNCTION(ncclMemAlloc)(void **address, size_t bytes) {
@@ -136,4 +157,144 @@ FUNCTION(ncclMemFree)(void *address) {
     enum status status = object_enter("ncclMemFree");
     if (!status) status = memory_free(THING_DEVICE, THING_DEVICE, (uint64_t)address);
     return object_leave(&NCCL, status);
+}
+
+// -- what computes ---------------------------------------------------------------------------------------------------
+
+static int collective(const char *name, uint64_t handle, uint64_t stream, const uint64_t *words, const double *floats) {
+    int answer;
+    struct library_object *object = object_of_call(name, &NCCL, handle, &answer);
+    if (!object) return answer;
+    bool is_alone = object->values[RANKS] == 1;
+    if (!is_alone) unsimulated(name, "for more than one rank: ask for one");
+    answer = object_leave(&NCCL, is_alone ? OK : NOT_SUPPORTED);
+    return is_alone ? library_compute(name, &NCCL, handle, &stream, words, floats) : answer;
+}
+
+#define COLLECTIVE(name, communicator, stream) \
+    EXPORT int COMPUTED(name)(WORDS) { return collective(#name, communicator, stream, WORDS_TAKEN); }
+COLLECTIVE(ncclAllReduce, a5, b0)
+COLLECTIVE(ncclReduce, b0, b1)
+COLLECTIVE(ncclBroadcast, a5, b0)
+COLLECTIVE(ncclBcast, a4, a5)
+COLLECTIVE(ncclAllGather, a4, a5)
+COLLECTIVE(ncclReduceScatter, a5, b0)
+COLLECTIVE(ncclAlltoAll, a4, a5)
+COLLECTIVE(ncclGather, a5, b0)
+COLLECTIVE(ncclScatter, a5, b0)
+
+static int exchange(const uint64_t *sent, const uint64_t *received) {
+    enum { ADDRESS, COMMUNICATOR = 4, STREAM };
+    static const double NO_FLOATS[HOSTED_FLOATS];
+    uint64_t handle = sent[COMMUNICATOR];
+    if (sent[STREAM] != received[STREAM]) {
+        int answer;
+        if (!object_of_call("ncclRecv", &NCCL, handle, &answer)) return answer;
+        return object_leave(&NCCL, unsimulated("ncclRecv", "from another stream of the same rank"));
+    }
+    int status = collective("ncclSend", handle, sent[STREAM], sent, NO_FLOATS);
+    struct library_object *object = object_find(&NCCL, handle);
+    if (status || !object) return status;
+    object->values[SENT] = (int64_t)sent[ADDRESS];
+    status = collective("ncclRecv", handle, received[STREAM], received, NO_FLOATS);
+    object = object_find(&NCCL, handle);
+    if (object) object->values[SENT] = 0;
+    return status;
+}
+
+// The first message of the other kind, of the same communicator, is the other side.
+static int pass(bool is_sent, const uint64_t *words) {
+    enum { COMMUNICATOR = 4 };
+    if (!groups) return INVALID_USAGE;
+    if (!waiting) waiting = calloc(1, sizeof *waiting);
+    if (!waiting) return NCCL.no_memory;
+    for (unsigned i = 0; i < waiting->count; i++) {
+        const struct message *each = &waiting->messages[i];
+        if (each->is_sent == is_sent || HIDDEN(each->hidden_words[COMMUNICATOR]) != words[COMMUNICATOR]) continue;
+        uint64_t other[HOSTED_WORDS] = {0};
+        for (unsigned at = 0; at < MESSAGE_WORDS; at++) other[at] = HIDDEN(each->hidden_words[at]);
+        waiting->count--;
+        memmove(&waiting->messages[i], each + 1, (waiting->count - i) * sizeof *each);
+        return is_sent ? exchange(words, other) : exchange(other, words);
+    }
+    if (waiting->count == WAITING_MAX) return NCCL.unsupported;
+    struct message *message = &waiting->messages[waiting->count++];
+    message->is_sent = is_sent;
+    for (unsigned at = 0; at < MESSAGE_WORDS; at++) message->hidden_words[at] = HIDDEN(words[at]);
+    return 0;
+}
+
+EXPORT int COMPUTED(ncclSend)(const void *from, size_t count, int type, int peer, void *handle, void *stream) {
+    return pass(true, (const uint64_t[HOSTED_WORDS]){(uint64_t)from, count, (uint64_t)type, (uint64_t)peer,
+                                                     (uint64_t)handle, (uint64_t)stream});
+}
+EXPORT int COMPUTED(ncclRecv)(void *to, size_t count, int type, int peer, void *handle, void *stream) {
+    return pass(false, (const uint64_t[HOSTED_WORDS]){(uint64_t)to, count, (uint64_t)type, (uint64_t)peer,
+                                                      (uint64_t)handle, (uint64_t)stream});
+}
+
+// -- operations of a client's own ------------------------------------------------------------------------------------
+
+// "ncclScalarHostImmediate: the scalar … is dereferenced before" this returns.
+EXPORT int COMPUTED(ncclRedOpCreatePreMulSum)(int *operation, const void *factor, int type, int residence,
+                                              void *handle) {
+    enum { HOST_IMMEDIATE = 1, TYPES = 10 };
+    static const unsigned char BYTES_OF[TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+    static const char NAME[] = "ncclRedOpCreatePreMulSum";
+    int answer;
+    struct library_object *object = object_of_call(NAME, &NCCL, (uint64_t)handle, &answer);
+    if (!object) return answer;
+    if (!operation || !factor || type < 0 || type >= TYPES) return object_leave(&NCCL, INVALID_VALUE);
+    if (residence != HOST_IMMEDIATE)
+        return object_leave(&NCCL, unsimulated(NAME, "for a factor in a device's memory: give one of the host's"));
+    for (int i = 0; i < OPERATIONS_MAX; i++) {
+        int64_t *values = &object->values[OPERATIONS + 2 * i];
+        if (*values) continue;
+        values[0] = type + 1;
+        values[1] = 0;
+        memcpy(&values[1], factor, BYTES_OF[type]);
+        *operation = OPERATION_FIRST + i;
+        return object_leave(&NCCL, OK);
+    }
+    return object_leave(&NCCL, unsimulated(NAME, "for so many operations at once"));
+}
+
+EXPORT int COMPUTED(ncclRedOpDestroy)(int operation, void *handle) {
+    int answer, number = operation - OPERATION_FIRST;
+    struct library_object *object = object_of_call("ncclRedOpDestroy", &NCCL, (uint64_t)handle, &answer);
+    if (!object) return answer;
+    bool is_one = number >= 0 && number < OPERATIONS_MAX && object->values[OPERATIONS + 2 * number];
+    if (is_one) object->values[OPERATIONS + 2 * number] = 0;
+    return object_leave(&NCCL, is_one ? OK : INVALID_VALUE);
+}
+
+// -- more communicators, and memory that others may read -------------------------------------------------------------
+
+// "The color … NCCL_SPLIT_NOCOLOR … the resulting communicator is NULL" (ncclCommSplit).
+FUNCTION(ncclCommSplit)(void *handle, int color, int key, void **made, void *config) {
+    int answer;
+    (void)key, (void)config;
+    struct library_object *object = object_of_call("ncclCommSplit", &NCCL, (uint64_t)handle, &answer);
+    if (!object) return answer;
+    enum status status = made ? OK : INVALID_VALUE;
+    if (made) *made = NULL;
+    if (!status && object->values[RANKS] > 1)
+        status = unsimulated("ncclCommSplit", "for more than one rank: ask for one");
+    if (!status && color >= 0) status = make(0, 1, made);
+    return object_leave(&NCCL, status);
+}
+
+FUNCTION(ncclCommRegister)(void *handle, void *buffer, size_t bytes, void **registration) {
+    int answer;
+    struct library_object *object = object_of_call("ncclCommRegister", &NCCL, (uint64_t)handle, &answer);
+    if (!object) return answer;
+    enum status status = registration ? memory_check((uint64_t)buffer, bytes) : INVALID_VALUE;
+    if (!status) *registration = buffer;
+    return object_leave(&NCCL, status);
+}
+FUNCTION(ncclCommDeregister)(void *handle, void *registration) {
+    int answer;
+    (void)registration;
+    struct library_object *object = object_of_call("ncclCommDeregister", &NCCL, (uint64_t)handle, &answer);
+    return object ? object_leave(&NCCL, OK) : answer;
 }

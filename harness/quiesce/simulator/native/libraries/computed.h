@@ -15,10 +15,12 @@ int library_compute(const char *name, const struct library *library, uint64_t ha
 #define ON_STACK(at) uint64_t at##0, uint64_t at##1, uint64_t at##2, uint64_t at##3, uint64_t at##4
 #define WORDS                                                                                                       \
     uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, double x0, double x1, double x2,  \
-        double x3, double x4, double x5, double x6, double x7, ON_STACK(b), ON_STACK(c), ON_STACK(d), ON_STACK(e)
+        double x3, double x4, double x5, double x6, double x7, ON_STACK(b), ON_STACK(c), ON_STACK(d), ON_STACK(e),    \
+        ON_STACK(f)
 #define TAKEN(at) at##0, at##1, at##2, at##3, at##4
 #define WORDS_TAKEN                                                                            \
-    (const uint64_t[HOSTED_WORDS]){a0, a1, a2, a3, a4, a5, TAKEN(b), TAKEN(c), TAKEN(d), TAKEN(e)}, \
+    (const uint64_t[HOSTED_WORDS]){a0,       a1,       a2,       a3,       a4,      a5,        \
+                                   TAKEN(b), TAKEN(c), TAKEN(d), TAKEN(e), TAKEN(f)},          \
         (const double[HOSTED_FLOATS]) { x0, x1, x2, x3, x4, x5, x6, x7 }
 
 #define COMPUTED(name) computed_##name

@@ -6,7 +6,10 @@
 
 #include "libraries/dnn_statuses.h"
 
+#include <stdlib.h>
+
 #include "libraries/computed.h"
+#include "libraries/dnn_descriptors.h"
 #include "libraries/dnn_graph.h"
 #include "machine/device.h"
 
