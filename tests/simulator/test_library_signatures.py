@@ -33,8 +33,8 @@ LIBRARIES: Final = (
 )
 COMMENTS: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 PROTOTYPE: Final = re.compile(
-    r"\b(?:cublas|cudnn|cufft|curand|cusolver|cusparse|nccl)(?:Status_t|Status|Result_t|Result)\s+(?:CU\w+API\s+)?(\w+)\s*"
-    r"\(([^;{}]*?)\)\s*;"
+    r"\b(?:cublas|cudnn|cufft|curand|cusolver|cusparse|nccl)(?:Status_t|Status|Result_t|Result)\s+"
+    r"(?:CU\w+API\s+)?(\w+)\s*\(([^;{}]*?)\)\s*;"
 )
 DESCRIPTORS: Final = re.compile(
     r"cublasLt(?:Matmul|Matrix)\w*(?:Create|Destroy|Init_internal|Attribute|GetHeuristic|GetIds|Init|Check)"
@@ -47,7 +47,8 @@ DESCRIPTORS: Final = re.compile(
 )
 """These compute nothing, and have no row."""
 POINTER: Final = re.compile(
-    r"\*|\[\]|\b(?:cublas(?:Lt)?Handle_t|curandGenerator_t|cudaStream_t|ncclComm_t)\b|cublasLt\w+(?:Desc|Layout|Preference)_t"
+    r"\*|\[\]|\b(?:cublas(?:Lt)?Handle_t|curandGenerator_t|cudaStream_t|ncclComm_t)\b"
+    r"|cublasLt\w+(?:Desc|Layout|Preference)_t"
     r"|\bcusolver\w+Handle_t\b|\w+(?:Params|Infos?|MatDescr)_t\b"
     r"|\bcusparse\w*(?:Handle|Descr)_t\b|\b\w+Info_t\b|\bcudnn\w*(?:Handle|Descriptor)_t\b"
 )

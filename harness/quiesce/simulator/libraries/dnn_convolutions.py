@@ -57,38 +57,41 @@ class Convolution:
             yield (..., *place), (..., *met)
 
     def _padded(self, x: Array) -> Array:
-        return np.pad(x, ((0, 0), (0, 0), *zip(self.before, self.after, strict=True)))
+        """Return an input with its padding, the channels before the batch."""
+        return np.pad(x, ((0, 0), (0, 0), *zip(self.before, self.after, strict=True))).swapaxes(0, 1)
 
     def forward(self, x: Array, w: Array) -> Array:
         """Return y, of x and w of the same type."""
         groups, window = x.shape[1] // w.shape[1], w.shape[2:]
         result = self.lengths(x.shape[2:], window)
-        padded = self._padded(x)
-        filters = w.reshape(groups, w.shape[0] // groups, w.shape[1], *window)
-        made = np.zeros((len(x), groups, filters.shape[1], int(np.prod(result))), x.dtype)
+        padded, filters = self._padded(x), _by_group(w, groups)
+        made = np.zeros((groups, filters.shape[1], len(x) * int(np.prod(result))), x.dtype)
         for place, met in self._taps(window, result):
-            made += filters[place] @ padded[met].reshape(len(x), groups, w.shape[1], -1)
-        return made.reshape(len(x), w.shape[0], *result)
+            made += np.ascontiguousarray(filters[place]) @ padded[met].reshape(groups, w.shape[1], -1)
+        return made.reshape(len(w), len(x), *result).swapaxes(0, 1)
 
     def backward_data(self, w: Array, dy: Array, shape: tuple[int, ...]) -> Array:
         """Return dx, of this shape."""
-        groups, window, result = shape[1] // w.shape[1], w.shape[2:], dy.shape[2:]
+        groups, result = shape[1] // w.shape[1], dy.shape[2:]
         lengths = [sum(each) for each in zip(shape[2:], self.before, self.after, strict=True)]
-        made = np.zeros((*shape[:2], *lengths), dy.dtype)
-        filters = w.reshape(groups, w.shape[0] // groups, w.shape[1], *window)
-        gradients = dy.reshape(len(dy), groups, filters.shape[1], -1)
-        for place, met in self._taps(window, result):
-            made[met] += (filters[place].swapaxes(1, 2) @ gradients).reshape(*shape[:2], *result)
+        made = np.zeros((shape[1], shape[0], *lengths), dy.dtype)
+        filters, gradients = _by_group(w, groups), _by_group(dy.swapaxes(0, 1), groups, flat=True)
+        for place, met in self._taps(w.shape[2:], result):
+            moved = np.ascontiguousarray(filters[place]).swapaxes(1, 2) @ gradients
+            made[met] += moved.reshape(shape[1], shape[0], *result)
         inner: _Index = tuple(slice(at, at + length) for at, length in zip(self.before, shape[2:], strict=True))
-        return made[(..., *inner)]
+        return made[(..., *inner)].swapaxes(0, 1)
 
     def backward_filter(self, x: Array, dy: Array, shape: tuple[int, ...]) -> Array:
         """Return dw, of this shape."""
-        groups, window, result = x.shape[1] // shape[1], shape[2:], dy.shape[2:]
-        padded = self._padded(x)
-        gradients = dy.reshape(len(dy), groups, shape[0] // groups, -1)
+        groups = x.shape[1] // shape[1]
+        padded, gradients = self._padded(x), _by_group(dy.swapaxes(0, 1), groups, flat=True)
         made = np.zeros((groups, shape[0] // groups, *shape[1:]), dy.dtype)
-        for place, met in self._taps(window, result):
-            inputs = padded[met].reshape(len(x), groups, shape[1], -1)
-            made[place] = (gradients @ inputs.swapaxes(2, 3)).sum(0)
+        for place, met in self._taps(shape[2:], dy.shape[2:]):
+            made[place] = gradients @ padded[met].reshape(groups, shape[1], -1).swapaxes(1, 2)
         return made.reshape(shape)
+
+
+def _by_group(of: Array, groups: int, *, flat: bool = False) -> Array:
+    """Return an array whose first dimension is split into groups; ``flat``: and whose others are one."""
+    return of.reshape(groups, len(of) // groups, *((-1,) if flat else of.shape[1:]))

@@ -111,15 +111,6 @@ class Tensor:
             made = made + made.dtype.type(beta) * self.read(call).astype(made.dtype)
         self.write(call, made)
 
-    def packed(self) -> bool:
-        """Say whether there are no gaps between its elements."""
-        expected = 1
-        for axis in reversed(self._order):
-            if self.strides[axis] != expected:
-                return False
-            expected *= self.dimensions[axis]
-        return True
-
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
