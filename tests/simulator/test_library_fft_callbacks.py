@@ -24,6 +24,7 @@ from tests.simulator.fft_programs import (
     put,
     random,
 )
+from tests.simulator.kernel_programs import TO_DEVICE
 
 from quiesce.model.rules import Kind
 
@@ -194,7 +195,7 @@ def test_real_numbers_in_place(on: Callbacks) -> None:
 
 def test_a_function_of_cplusplus_by_its_name(on: Callbacks) -> None:
     values, plan = random(np.complex64, 8), on.empty_plan()
-    code = load(COMPLEX, "_Z5scalePvyS_S_")
+    code = load(COMPLEX, "_Z5scalePvyS_S_") + '.file 1 "scale.cu"\n'
     assert on.set(plan, COMPLEX, "scale", code, on.number(COMPLEX, 2)) == 0
     assert on.finish(plan, C2C, (8,)) == 0
     target = on.room(64)
@@ -296,3 +297,21 @@ def test_a_work_area_that_was_freed(libraries: Callable[..., Any], wrong: bool) 
     assert {each.kind for each in on.findings()} == ({Kind.USE_AFTER_FREE} if wrong else set())
     names = ("kernel 'cufft_load_scale' writes 8 bytes", "cufftExecC2C writes 1 byte")
     assert [each.observed.startswith(names) for each in on.findings()] == [True, True] * wrong
+
+
+def test_a_captured_execution_is_one_when_its_graph_runs(on: Callbacks) -> None:
+    values, stream, plan = random(np.complex64, 8), on.stream(), on.scaled_plan(C2C, (8,))
+    source, target, graph = put(on, np.zeros(8, np.complex64)), on.room(64), ctypes.c_void_p()
+    assert on.driver.simulated_cufftSetStream(plan, ctypes.c_void_p(stream)) == 0
+    on.wait()
+    on.client.ok("StreamBeginCapture", ctypes.c_void_p(stream), 0)
+    assert on.execute(plan, source, target, FORWARD) == 0
+    on.client.ok("StreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
+    runs = on.client.make("GraphInstantiate", graph, 0)
+    on.client.ok("Memcpy", source, values.ctypes.data, 64, TO_DEVICE)
+    on.wait()
+    on.client.ok("GraphLaunch", ctypes.c_void_p(runs), ctypes.c_void_p(stream))
+    on.wait()
+    assert np.allclose(get(on, target, np.complex64, 8), np.fft.fft(values) / 2, atol=1e-4)
+    on.client.ok("GraphExecDestroy", ctypes.c_void_p(runs))
+    on.client.ok("GraphDestroy", graph)

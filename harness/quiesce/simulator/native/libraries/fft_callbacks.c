@@ -119,26 +119,37 @@ static char *with_kernel(const char *text, const char *kernel, const char *callb
 
 // -- callbacks -------------------------------------------------------------------------------------------------------
 
-static bool is_of_name(char character) { return isalnum((unsigned char)character) || strchr("_$", character) != NULL; }
-
-// The whole name in a text that begins with `beginning`, or is it; the caller's. NULL: there is none.
-static char *name_in(const char *text, const char *beginning, bool is_whole) {
-    size_t length = strlen(beginning);
-    for (const char *at = text; (at = strstr(at, beginning)); at += length) {
-        const char *end = at + length;
-        while (*end && is_of_name(*end)) end++;
-        bool begins = at == text || !is_of_name(at[-1]);
-        if (begins && (!is_whole || end == at + length)) return strndup(at, (size_t)(end - at));
-    }
-    return NULL;
+static size_t name_bytes(const char *name) {
+    size_t bytes = 0;
+    while (isalnum((unsigned char)name[bytes]) || (name[bytes] && strchr("_$", name[bytes]))) bytes++;
+    return bytes;
 }
 
-// A function of C++ is named by its name in the source, too: in the text that stands between its length and its types.
+// The name of the function whose header goes on here: after what it returns, and directives such as .noreturn.
+static const char *name_after(const char *at) {
+    at += strspn(at, " \t\n");
+    const char *closing = *at == '(' ? strchr(at, ')') : NULL;
+    if (closing) at = closing + 1;
+    at += strspn(at, " \t\n");
+    while (*at == '.') {
+        at += strcspn(at, " \t\n");
+        at += strspn(at, " \t\n");
+    }
+    return at;
+}
+
+// The function of that name in a text, the caller's. One of C++ is named by its name in the source, too, which stands
+// between its length and its types. NULL: there is none.
 static char *symbol_of(const char *text, const char *name) {
     char mangled[512];
-    snprintf(mangled, sizeof mangled, "_Z%zu%sP", strlen(name), name);
-    char *found = name_in(text, name, true);
-    return found ? found : name_in(text, mangled, false);
+    int beginning = snprintf(mangled, sizeof mangled, "_Z%zu%sP", strlen(name), name);
+    for (const char *at = text; (at = strstr(at, ".func"));) {
+        at = name_after(at + sizeof ".func" - 1);
+        size_t bytes = name_bytes(at);
+        bool is_it = bytes == strlen(name) && !strncmp(at, name, bytes);
+        if (is_it || !strncmp(at, mangled, (size_t)beginning)) return strndup(at, bytes);
+    }
+    return NULL;
 }
 
 static enum status make(struct callback *callback, const char *text, const char *symbol, unsigned type,
