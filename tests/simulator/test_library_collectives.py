@@ -134,8 +134,10 @@ def test_several_ranks_fail_by_name(libraries: MakeLibraries, capfd: Any) -> Non
     assert on.driver.simulated_ncclCommInitAll(made, 2, None) == 0
     assert on.call("ncclAllReduce", on.put(X), on.room(32), 8, FLOAT, SUM, made[0], 0) == INTERNAL
     assert on.call("ncclAllReduce", on.put(X), on.room(32), 8, 11, SUM, on.communicator, 0) == INTERNAL
+    assert on.group(("ncclSend", on.put(X), 8, FLOAT, 1, made[0], 0)) == ([INTERNAL], 0)
     said = capfd.readouterr().err
     assert "ncclAllReduce is not simulated" in said
+    assert "ncclSend is not simulated; for more than one rank" in said
 
 
 def test_a_short_buffer_is_found(libraries: MakeLibraries) -> None:

@@ -161,14 +161,19 @@ FUNCTION(ncclMemFree)(void *address) {
 
 // -- what computes ---------------------------------------------------------------------------------------------------
 
+// Whether a communicator has one rank. If not, or if there is none: *answer is what the call answers.
+static bool is_alone(const char *name, uint64_t handle, int *answer) {
+    struct library_object *object = object_of_call(name, &NCCL, handle, answer);
+    if (!object) return false;
+    bool is_one = object->values[RANKS] == 1;
+    if (!is_one) unsimulated(name, "for more than one rank: ask for one");
+    *answer = object_leave(&NCCL, is_one ? OK : NOT_SUPPORTED);
+    return is_one;
+}
+
 static int collective(const char *name, uint64_t handle, uint64_t stream, const uint64_t *words, const double *floats) {
     int answer;
-    struct library_object *object = object_of_call(name, &NCCL, handle, &answer);
-    if (!object) return answer;
-    bool is_alone = object->values[RANKS] == 1;
-    if (!is_alone) unsimulated(name, "for more than one rank: ask for one");
-    answer = object_leave(&NCCL, is_alone ? OK : NOT_SUPPORTED);
-    return is_alone ? library_compute(name, &NCCL, handle, &stream, words, floats) : answer;
+    return is_alone(name, handle, &answer) ? library_compute(name, &NCCL, handle, &stream, words, floats) : answer;
 }
 
 #define COLLECTIVE(name, communicator, stream) \
@@ -205,6 +210,8 @@ static int exchange(const uint64_t *sent, const uint64_t *received) {
 // The first message of the other kind, of the same communicator, is the other side.
 static int pass(bool is_sent, const uint64_t *words) {
     enum { COMMUNICATOR = 4 };
+    int answer;
+    if (!is_alone(is_sent ? "ncclSend" : "ncclRecv", words[COMMUNICATOR], &answer)) return answer;
     if (!groups) return INVALID_USAGE;
     if (!waiting) waiting = calloc(1, sizeof *waiting);
     if (!waiting) return NCCL.no_memory;
