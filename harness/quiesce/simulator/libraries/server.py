@@ -40,6 +40,7 @@ from quiesce.simulator.libraries import (  # noqa: F401 - their rows
     solver_singular_values,
     solver_sparse,
     sparse_bands,
+    sparse_blocks,
     sparse_conversions,
     sparse_factors,
     sparse_gemm,

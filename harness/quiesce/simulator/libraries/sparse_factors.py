@@ -19,7 +19,7 @@ from quiesce.simulator.libraries.sparse_operands import Description, Numbers, ex
 from quiesce.simulator.libraries.sparse_products import buffer_bytes
 from quiesce.simulator.libraries.table import Call, Work, computes, plain
 
-_NONE: Final = -1
+NO_PIVOT: Final = -1
 _FACTORS: Final = np.dtype("i4, i4, u8, u8")
 """``struct factors`` of ``native/libraries/sparse_work.c``: the pivot, whether small ones are boosted, and how."""
 Rows: TypeAlias = list[tuple[list[int], list[int]]]
@@ -62,7 +62,7 @@ def _boost(call: Call[Element]) -> tuple[Scalar, Scalar] | None:
 
 def incomplete_lu(rows: Rows, values: Array, boost: tuple[Any, Any] | None) -> int:
     """Put the factors in the place of the matrix; return the first pivot that is missing or zero."""
-    found = _NONE
+    found = NO_PIVOT
     diagonal: dict[int, int] = {}
     for row, (columns, places) in enumerate(rows):
         mine = dict(zip(columns, places, strict=True))
@@ -78,14 +78,14 @@ def incomplete_lu(rows: Rows, values: Array, boost: tuple[Any, Any] | None) -> i
             diagonal[row] = mine[row]
             if boost is not None and abs(values[mine[row]]) <= boost[0]:
                 values[mine[row]] = boost[1]
-        if found == _NONE and (row not in mine or values[mine[row]] == 0):
+        if found == NO_PIVOT and (row not in mine or values[mine[row]] == 0):
             found = row
     return found
 
 
 def incomplete_cholesky(rows: Rows, values: Array) -> int:
     """Put the lower factor in the place of the lower triangle; return the first pivot that is missing or no root."""
-    found = _NONE
+    found = NO_PIVOT
     maps = [dict(zip(columns, places, strict=True)) for columns, places in rows]
     for row, mine in enumerate(maps):
         for column in sorted(each for each in mine if each <= row):
@@ -97,19 +97,21 @@ def incomplete_cholesky(rows: Rows, values: Array) -> int:
                 pivot = other.get(column)
                 values[mine[column]] = total / values[pivot] if pivot is not None else total
                 continue
-            if found == _NONE and not np.real(total) > 0:
+            if found == NO_PIVOT and not np.real(total) > 0:
                 found = row
             values[mine[column]] = np.sqrt(total)
-        if found == _NONE and row not in mine:
+        if found == NO_PIVOT and row not in mine:
             found = row
     return found
 
 
-def _tell_size(call: Call[Any]) -> Work:
+def tell_size(call: Call[bool], rows: str = "m") -> Work:
+    """Say how large a buffer has to be; ``about`` says whether the size is a ``size_t``, and not an ``int``."""
     of = call.arguments
-    require(of.m >= 0, of.nnz >= 0, of.pBufferSize != 0)
+    count = getattr(of, rows)
+    require(count >= 0, of.pBufferSize != 0)
     size = np.uint64 if call.about else np.int32
-    call.tell_host("pBufferSize", of.pBufferSize, np.array([buffer_bytes(of.m)], size))
+    call.tell_host("pBufferSize", of.pBufferSize, np.array([buffer_bytes(count)], size))
     return None
 
 
@@ -120,7 +122,7 @@ def _analysis(call: Call[Element]) -> Work:
         call.use("pBuffer", of.pBuffer, buffer_bytes(of.m))
         rows, _ = _rows(call, base)
         missing = (row for row, (columns, _) in enumerate(rows) if row not in columns)
-        call.state[of.info] = next(missing, _NONE)
+        call.state[of.info] = next(missing, NO_PIVOT)
 
     return run
 
@@ -155,20 +157,30 @@ _MATRIX: Final = "p:handle e:m e:nnz p:descrA p:csrSortedVal p:csrSortedRowPtr p
 
 for _name, _work in (("csrilu02", _lu), ("csric02", _cholesky)):
     _of_all = typed(f"cusparse{{}}{_name}")
-    computes(dict.fromkeys((f"{each}_bufferSize" for each in _of_all), False), f"{_MATRIX} p:pBufferSize")(_tell_size)
-    computes(dict.fromkeys((f"{each}_bufferSizeExt" for each in _of_all), True), f"{_MATRIX} p:pBufferSize")(_tell_size)
+    computes(dict.fromkeys((f"{each}_bufferSize" for each in _of_all), False), f"{_MATRIX} p:pBufferSize")(tell_size)
+    computes(dict.fromkeys((f"{each}_bufferSizeExt" for each in _of_all), True), f"{_MATRIX} p:pBufferSize")(tell_size)
     computes(typed(f"cusparse{{}}{_name}_analysis"), f"{_MATRIX} e:policy p:pBuffer")(_analysis)
     computes(_of_all, f"{_MATRIX} e:policy p:pBuffer")(_work)
 
 
-@computes(plain(("cusparseXcsrilu02_zeroPivot", "cusparseXcsric02_zeroPivot")), "p:handle p:info p:position")
+@computes(
+    plain(
+        (
+            "cusparseXcsrilu02_zeroPivot",
+            "cusparseXcsric02_zeroPivot",
+            "cusparseXbsrsv2_zeroPivot",
+            "cusparseXbsrsm2_zeroPivot",
+        )
+    ),
+    "p:handle p:info p:position",
+)
 def zero_pivot(call: Call[None]) -> Work:
     """Say which pivot was the first that is missing or zero. The function's status says whether there is one."""
     of = call.arguments
     call.waits = True
 
     def run() -> None:
-        found = np.array([call.state.get(of.info, _NONE)], np.int32)
+        found = np.array([call.state.get(of.info, NO_PIVOT)], np.int32)
         call.give_to_host("info", of.info, found)
         if call.settings[POINTER_MODE] == 0:
             call.give_to_host("position", of.position, found)

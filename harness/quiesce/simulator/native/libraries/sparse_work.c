@@ -81,6 +81,8 @@ struct factors {
     EXPORT int COMPUTED(cusparseDestroy##name##Info)(void *of) { return destroy(of, sizeof(struct factors)); }
 FACTORS(Csrilu02)
 FACTORS(Csric02)
+FACTORS(Bsrsv2)
+FACTORS(Bsrsm2)
 
 // "Blocking calls", which tell the host through the object what they found.
 static int find_pivot(const char *name, uint64_t handle, struct factors *factors, int *position) {
@@ -97,6 +99,8 @@ static int find_pivot(const char *name, uint64_t handle, struct factors *factors
     }
 FINDS_PIVOT(cusparseXcsrilu02_zeroPivot)
 FINDS_PIVOT(cusparseXcsric02_zeroPivot)
+FINDS_PIVOT(cusparseXbsrsv2_zeroPivot)
+FINDS_PIVOT(cusparseXbsrsm2_zeroPivot)
 
 #define BOOSTS(name)                                                                                              \
     EXPORT int COMPUTED(name)(uint64_t handle, struct factors *factors, int enable, void *tolerance, void *value) { \
