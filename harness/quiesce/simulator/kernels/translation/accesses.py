@@ -40,6 +40,8 @@ class Judged:
     may_race: bool
     array: tuple[int, int] | None = None
     """Where the array of shared memory lies that the access has to stay in, and its size."""
+    stored: tuple[str, ...] = ()
+    """The types of the values that the check itself stores, before another thread's is judged."""
 
 
 _Names = frozenset[str] | None

@@ -8,7 +8,8 @@ the runtime, which answers with the place to use instead: the same one, or nobod
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction, Variable
@@ -52,8 +53,14 @@ class _CheckShape(CalledShape):
     """A function that judges accesses of one kind."""
 
 
-def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access) -> str:
-    """Return a pointer to the memory that an access is to use, which ``place`` writes."""
+def checked(
+    e: Emitter, i: Instruction, place: Callable[[], str], access: Access, stored: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Return a pointer to the memory that an access is to use, which ``place`` writes.
+
+    ``stored`` are types and values of a store. Whether two threads store the same to shared memory is seen there: each
+    has to have stored before the next one is judged, also where a row of threads is.
+    """
     if access.bytes not in _BYTES:
         raise refuse(i, f"an access of {access.bytes} bytes can't be checked")
     if e.position in e.around.judged_before:
@@ -66,13 +73,16 @@ def checked(e: Emitter, i: Instruction, place: Callable[[], str], access: Access
     )
     site = e.program.add_site(i, judged.array)
     if access.space != "local" and (site >= _INLINED_MAX or e.around.calls_checks):
-        return _judge_by_call(e, judged, place(), site)
+        by_itself = access.space == "shared" and judged.may_race
+        return _judge_by_call(e, judged, place(), site, stored if by_itself else ())
     return _judge(e, judged, place(), str(site))
 
 
-def _judge_by_call(e: Emitter, judged: Judged, pointer: str, site: int) -> str:
+def _judge_by_call(e: Emitter, judged: Judged, pointer: str, site: int, stored: Sequence[tuple[str, str]]) -> str:
+    judged = replace(judged, stored=tuple(type_ for type_, _ in stored))
     number = e.program.checks_called.setdefault(judged, len(e.program.checks_called))
-    arguments = (f"ptr {pointer}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {_frame(e)}")
+    place = (f"ptr {pointer}", f"i32 {site}", f"i32 {e.shape.linear(e)}", f"ptr {_frame(e)}")
+    arguments = (*place, *(f"{type_} {value}" for type_, value in stored))
     return e.define(f"call ptr @check{number}(ptr %context, {', '.join(arguments)})")
 
 
@@ -83,9 +93,13 @@ def called_checks(program: Program, function: Function) -> list[str]:
         e = Emitter(program, function, Around(_CheckShape()))
         e.place("entry")
         answer = _judge(e, judged, "%pointer", "%site")
+        values = [f"{type_} %value{place}" for place, type_ in enumerate(judged.stored)]
+        for place, type_ in enumerate(judged.stored):
+            size_bytes = judged.access.bytes // len(judged.stored)
+            e.store(type_, f"%value{place}", e.byte_offset(answer, size_bytes * place), "align 1")
+        parameters = ("ptr %context", "ptr %pointer", "i32 %site", "i32 %linear", "ptr %frame", *values)
         lines += [
-            f"define internal ptr @check{number}(ptr %context, ptr %pointer, i32 %site, i32 %linear, ptr %frame) "
-            "noinline nounwind null_pointer_is_valid {",
+            f"define internal ptr @check{number}({', '.join(parameters)}) noinline nounwind null_pointer_is_valid {{",
             *e.lines,
             f"ret ptr {answer}",
             "}",

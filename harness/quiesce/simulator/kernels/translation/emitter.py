@@ -96,6 +96,7 @@ class Emitter(Code):
         around: Around,
         kept_pointers: frozenset[Register] = frozenset(),
         flushed: frozenset[Register] = frozenset(),
+        floats: frozenset[Register] = frozenset(),
     ) -> None:
         super().__init__(program)
         self.function = function
@@ -107,6 +108,8 @@ class Emitter(Code):
         self._kept_pointers = kept_pointers
         self.flushed = flushed
         """Registers that never hold a subnormal float."""
+        self.floats = floats
+        """Registers that only arithmetic of single precision writes."""
         self.spinning = {id(function.items[place]) for place in spinning_branches(function)}
         """Branches at which the other threads have their turn."""
         self._registers: dict[Register, str] = {}

@@ -7,6 +7,7 @@ from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function, Instruction, require_memory
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Register, bits_type
+from quiesce.simulator.kernels.translation.canonical_nans import float_results
 from quiesce.simulator.kernels.translation.control_flow import ENDS, Flow, branch_labels, flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import ThreadSuspension
 from quiesce.simulator.kernels.translation.data_flow import liveness_of
@@ -141,7 +142,8 @@ ATTRIBUTES: Final = "nounwind null_pointer_is_valid"
 
 def prepare(program: Program, function: Function, shape: Shape, suspension: Suspension | None = None) -> Emitter:
     """Return what writes the body of a function."""
-    return Emitter(program, function, Around(shape, suspension), find_pointers(function), flushed_registers(function))
+    known = find_pointers(function), flushed_registers(function), float_results(function)
+    return Emitter(program, function, Around(shape, suspension), *known)
 
 
 def reserve_memory(

@@ -5,11 +5,13 @@ Each access is written by :func:`access`, so that checks have one place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Instruction, total_bytes
 from quiesce.simulator.kernels.ptx.operands import PREDICATE, TYPES, Address, Operand, Register, Symbol, Type, Vector
 from quiesce.simulator.kernels.translation.accesses import Access, AccessKind
+from quiesce.simulator.kernels.translation.canonical_nans import with_canonical_nan
 from quiesce.simulator.kernels.translation.checks import checked
 from quiesce.simulator.kernels.translation.emitter import Chapter, Emitter
 from quiesce.simulator.kernels.translation.instructions.forms import choose, refuse, require, require_type
@@ -41,10 +43,18 @@ def space_of(i: Instruction) -> str:
     return _SPACES.get(choose(i, _SPACES, "generic"), "generic")
 
 
-def access(e: Emitter, i: Instruction, address: Address, space: str, bytes_: int, kind: AccessKind) -> str:
+def access(
+    e: Emitter,
+    i: Instruction,
+    address: Address,
+    space: str,
+    bytes_: int,
+    kind: AccessKind,
+    stored: Sequence[tuple[str, str]] = (),
+) -> str:
     """Return a pointer for an access to memory, and note where it is in the text."""
     if e.program.variant.checks and space != "param":
-        return checked(e, i, lambda: place_of(e, i, address, space), Access(space, bytes_, kind))
+        return checked(e, i, lambda: place_of(e, i, address, space), Access(space, bytes_, kind), stored)
     if space not in ("param", "local"):
         e.program.add_site(i)
     return place_of(e, i, address, space)
@@ -166,13 +176,20 @@ def store(e: Emitter, i: Instruction) -> None:
         raise refuse(i, "there is no address that can be written to")
     sources = _elements(i, i.operands[1])
     values = [e.read(source, type_, wider=True) for source in sources]
+    if space == "shared" and type_.bits == 32:
+        values = [_as_stored(e, source, value) for source, value in zip(sources, values, strict=True)]
     if e.program.variant.checks and "release" in i.modifiers:
         tell_of_fence(e, i)
-    pointer = access(e, i, address, space, type_.bytes * len(sources), "store")
+    stored = [(type_.integer, value) for value in values]
+    pointer = access(e, i, address, space, type_.bytes * len(sources), "store", stored)
     before, after = _order(i, type_, "store", len(sources) == 1)
     for number, value in enumerate(values):
         place = e.byte_offset(pointer, type_.bytes * number)
         e.store(f"{before}{type_.integer}", value, f"{place}{after}", f"align {min(type_.bytes, 8)}")
+
+
+def _as_stored(e: Emitter, source: Operand, value: str) -> str:
+    return with_canonical_nan(e, value) if source in e.floats else value
 
 
 @MEMORY.translates("prefetch", "prefetchu", "applypriority")
