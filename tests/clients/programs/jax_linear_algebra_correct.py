@@ -16,7 +16,8 @@ images, filters = (
 
 def loss(images, filters):
     """Return a number that depends on every element of a convolution."""
-    return jnp.sin(jax.lax.conv_general_dilated(images, filters, (1, 1), "SAME")).sum()
+    made = jax.lax.conv_general_dilated(images, filters, (1, 1), "SAME")
+    return jnp.vdot(made, made)
 
 
 def computed(platform):
