@@ -313,3 +313,26 @@ def test_the_largest_singular_values(on: Solver, letter: str) -> None:
 ])  # fmt: skip
 def test_wrong_arguments_are_refused(on: Solver, call: tuple[Any, ...]) -> None:
     assert on.status(*call) == WRONG
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_the_host_is_told_of_jacobis_method(on: Solver, letter: str) -> None:
+    matrix, told, count = hermitian(letter, 4), np.full(1, -1.0), np.full(1, -1, np.int32)
+    asks = {"Residual": int(told.ctypes.data), "Sweeps": int(count.ctypes.data)}
+    for kind, name in (("syevj", "SyevjInfo"), ("gesvdj", "GesvdjInfo")):
+        parameters, w, info, u = on.parameters(name), on.room(48), on.room(12), on.room(4 * 64)
+        symmetric, a = kind == "syevj", on.put(matrix)
+        one: tuple[int, ...] = (NONE, 0, 4, a, 4, w) if symmetric else (NONE, 0, 4, 4, a, 4, w, u, 4, u, 4)
+        lwork = on.size(named(letter, kind), *one, tail=(parameters,))
+        work = on.room(lwork * matrix.itemsize)
+        assert on.status(named(letter, kind), *one, work, lwork, info, parameters) == 0
+        for what, at in asks.items():
+            assert on.status(f"X{kind}Get{what}", parameters, at) == 0
+        assert 0 < told[0] < 1e-4
+        assert count[0] == 1
+        a = on.put(matrix)
+        batch: tuple[int, ...] = (NONE, 0, 4, a, 4, w) if symmetric else (NONE, 4, 4, a, 4, w, u, 4, u, 4)
+        lwork = on.size(named(letter, f"{kind}Batched"), *batch, tail=(parameters, 1))
+        work = on.room(lwork * matrix.itemsize)
+        assert on.status(named(letter, f"{kind}Batched"), *batch, work, lwork, info, parameters, 1) == 0
+        assert on.status(f"X{kind}GetResidual", parameters, asks["Residual"]) == 9

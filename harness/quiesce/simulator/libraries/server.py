@@ -35,6 +35,7 @@ from quiesce.simulator.libraries import (  # noqa: F401 - their rows
     random,
     solver_eigenvalues,
     solver_factors,
+    solver_jacobi,
     solver_refinement,
     solver_reflectors,
     solver_singular_values,

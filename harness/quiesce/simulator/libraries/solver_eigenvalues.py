@@ -37,6 +37,7 @@ from quiesce.simulator.libraries.solver import (
     write_info,
 )
 from quiesce.simulator.libraries.solver_factors import cholesky
+from quiesce.simulator.libraries.solver_jacobi import remember, remember_batch
 from quiesce.simulator.libraries.table import Arguments, Call, NotDescribed, Work, computes
 
 VECTORS: Final = 1  # cusolverEigMode_t
@@ -70,6 +71,7 @@ def _write_values(call: Call[Any], a: Matrix, values: Array, number: int = 0) ->
     real = real_of(a.element)
     at = call.arguments.W + number * call.arguments.n * real.size_bytes
     call.write("W", at, values.astype(real.stored, copy=False))
+    remember(call, values)
 
 
 def _write_eigen(call: Call[Any], a: Matrix, vectors: Array) -> None:
@@ -117,6 +119,7 @@ def syev_batched(call: Call[Type]) -> Work:
     """Compute the eigenvalues of matrices that follow one another."""
     of, a = call.arguments, _symmetric(call)
     require(of.batch >= 0)
+    remember_batch(call)
     require_types(call, real="W")
     use = workspace(call, _elements_of_batch(of))
 

@@ -33,6 +33,7 @@ from quiesce.simulator.libraries.solver import (
     workspace,
     write_info,
 )
+from quiesce.simulator.libraries.solver_jacobi import remember, remember_batch
 from quiesce.simulator.libraries.table import Arguments, Call, Work, computes
 
 VECTORS: Final = 1  # cusolverEigMode_t
@@ -59,6 +60,7 @@ def _write_values(call: Call[Any], element: Element, values: Array, at: int = 0)
     """Write singular values, from the given one on."""
     real = real_of(element)
     call.write("S", call.arguments.S + at * real.size_bytes, values.astype(real.stored, copy=False))
+    remember(call, values)
 
 
 # -- gesvd -------------------------------------------------------------------------------------------------------------
@@ -191,6 +193,7 @@ def gesvdj_batched(call: Call[Type]) -> Work:
     """Compute the singular values of small matrices that follow one another."""
     of = call.arguments
     require(of.m <= BATCHED_MAX, of.n <= BATCHED_MAX, of.batch >= 0)
+    remember_batch(call)
     a, sides = matrix_of(call, "A", of.m, of.n), _sides(call, of.m, of.n)
     use = workspace(call, _elements_of_batch(of))
 
