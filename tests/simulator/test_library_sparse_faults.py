@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,8 @@ import pytest
 
 pytest.importorskip("scipy")
 
+import scipy.sparse
+from tests.simulator.library_faults import Fault
 from tests.simulator.sparse_programs import COLUMNS, Sparse, random_matrix, random_values
 
 from quiesce.model.rules import Kind
@@ -122,8 +123,6 @@ def leading_dimension(on: Sparse, wrong: bool) -> None:
 def system(on: Sparse, *, frees: bool = False, lacks: int = 0) -> None:
     """Solve a system; ``frees``: the buffer of the analysis, before the solution reads it."""
     matrix = random_matrix(8, 8) + 4 * np.eye(8, dtype=np.float32)
-    import scipy.sparse
-
     a = on.matrix(scipy.sparse.csr_array(matrix.astype(np.float32))).descriptor
     y = on.descriptor("CreateDnVec", 8, on.room(32), SINGLE)
     words = 0, on.scalars(1)[0], a, on.vector(random_values(8))[0], y, SINGLE, 0, on.descriptor("SpSV_createDescr")
@@ -163,15 +162,6 @@ def row_of_another_matrix(on: Sparse, wrong: bool) -> None:
     on.answer("SpGEMM_workEstimation", *words, work, size.ctypes.data, on.room(int(size[0])))
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What a fault is reported as, and words of the finding."""
-
-    make: Callable[[Sparse, bool], None]
-    kind: Kind
-    words: tuple[str, ...]
-
-
 AFTER: Final = "after the end"
 FAULTS: Final = (
     Fault(short_offsets, Kind.OUT_OF_BOUNDS, ("cusparseSpMV reads 4 bytes", AFTER, "its operand rows of matA")),
@@ -198,19 +188,10 @@ FAULTS: Final = (
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.make.__name__)
 def test_a_fault_is_found_with_its_operand(libraries: Callable[..., Any], fault: Fault, schedule: str) -> None:
-    on = libraries(Sparse, schedule=schedule, redzone=4096)
-    fault.make(on, True)
-    on.wait()
-    found = [(each.kind, each.observed) for each in on.findings()]
-    assert found
-    assert {kind for kind, _ in found} == {fault.kind}, found
-    assert any(all(word in said for word in fault.words) for _, said in found), found
+    fault.is_found(libraries(Sparse, schedule=schedule, redzone=4096))
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.make.__name__)
 def test_its_twin_is_clean(libraries: Callable[..., Any], fault: Fault, schedule: str) -> None:
-    on = libraries(Sparse, schedule=schedule)
-    fault.make(on, False)
-    on.wait()
-    assert on.findings() == ()
+    fault.has_a_clean_twin(libraries(Sparse, schedule=schedule))

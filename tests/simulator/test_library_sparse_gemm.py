@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("scipy")
 
+import scipy.sparse
 from tests.simulator.sparse_programs import INVALID, LETTERS, NUMBERS, Sparse, random_matrix, singles
 
 TYPES = tuple(LETTERS)
@@ -101,8 +102,6 @@ def test_with_an_estimate_of_memory(on: Sparse) -> None:
 
 
 def test_an_element_that_comes_out_as_zero_is_one(on: Sparse) -> None:
-    import scipy.sparse
-
     a, b = scipy.sparse.csr_array(singles([[1, -1]])), scipy.sparse.csr_array(singles([[1], [1]]))
     product = Product(on, a, b)
     product.step("SpGEMM_workEstimation")
