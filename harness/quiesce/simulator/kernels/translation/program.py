@@ -33,8 +33,6 @@ class Variant:
     """With loops over all threads of a block where there is a loop or a barrier; else each thread runs by itself."""
     wide: bool = False
     """With a function for a row of threads in place of such loops, where a kernel can be widened."""
-    quick: bool = False
-    """Without that where it takes long to compile. The object then says from how many threads on it is worth it."""
     checks: bool = False
     """Accesses are judged while the kernel runs."""
     backwards: bool = False
@@ -43,6 +41,8 @@ class Variant:
     """The runtime is told of each round of a loop."""
     memory_base: int = MEMORY_BASE
     """Where memory of devices begins in the process that runs the kernel."""
+    quick: bool = False
+    """Without rows where they take long to compile. The object then says from how many threads on they are worth it."""
 
 
 PLAIN: Final = Variant()
