@@ -102,7 +102,7 @@ def test_memory_that_native_code_maps_is_no_leak_beside_what_a_cache_let_go() ->
     rounds: list[int] = []
     cached = ToldMeter(lambda: kept.cache_info().currsize, REGISTERED, "bytes")
     mapped = ToldMeter(lambda: len(rounds) << 20, ANONYMOUS, "bytes")
-    plan = Plan(rounds=ROUNDS, gauges=(REGISTERED, ANONYMOUS))
+    plan = Plan(rounds=ROUNDS, gauges=(REGISTERED, ANONYMOUS), seconds=120)  # a large process is slow to search
     assert LeakCheck(run, [cached, mapped], plan, Owners([])).judge().growths == ()
     judgement = LeakCheck(run, [mapped], plan, Owners([])).judge()
     assert [growth.quantity for growth in judgement.growths] == [mapped.quantity], judgement.inconclusive
