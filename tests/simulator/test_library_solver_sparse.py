@@ -1,4 +1,4 @@
-"""cuSOLVER's sparse systems: their solutions, what the host is told of singular ones, and faults in their calls."""
+"""cuSOLVER's sparse systems: solutions, the row that the host gets for a singular matrix, and faults in the calls."""
 
 from __future__ import annotations
 

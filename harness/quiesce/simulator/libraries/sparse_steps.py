@@ -1,6 +1,7 @@
 """Work of cuSPARSE that takes several calls, as its object in the client's memory has it.
 
-``native/libraries/sparse_work.c`` makes and ends such an object. What a step was given is known to the next ones.
+``native/libraries/sparse_work.c`` makes and ends such an object. It keeps what each step was given, and later steps
+read it there.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _FLAGS: Final = ("-std=gnu11", "-D_GNU_SOURCE", "-g", "-fPIC", "-fvisibility=hid
 _WHOLE_PROGRAM: Final = (("-flto=auto",), ("-flto",))
 """A call passes through a dozen files: seen together they take a quarter less time. Not every compiler can do it."""
 _COMPILERS: Final = ("cc", "gcc", "clang")
-_COMPILING: Final = "compiling the simulated runtime; this is done once and takes about 20 seconds"
+_COMPILING: Final = "compiling the simulated runtime; this is done once and takes about a minute"
 _WAITING: Final = "waiting for another process, which compiles the simulated runtime; this is done once"
 _FORM: Final = "with a checksum"
 """How libraries are kept (``kept_files``): earlier releases would not find theirs."""

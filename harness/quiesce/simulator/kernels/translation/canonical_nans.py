@@ -1,7 +1,8 @@
 """NaNs that threads of a block store to shared memory: all have the same bits, as on a device.
 
-"NaN results are the canonical NaN" of single precision (PTX ISA, "Floating Point Instructions"). A processor passes on
-the bits of a source instead, so that a + b and b + a differ: two lanes that store one sum would race.
+In single precision, arithmetic that gives a NaN gives the bits 0x7fffffff on a device (PTX ISA, "Floating Point
+Instructions"). A processor passes on the bits of a source, so that a + b and b + a differ: two lanes that store
+one sum would race.
 """
 
 from __future__ import annotations
