@@ -21,13 +21,17 @@ from quiesce.simulator.kernels.server import KERNEL_SECONDS_VARIABLE, Service
 from quiesce.simulator.runtime.kernel_compiler import SOCKET, kernel_compiler
 
 MODULE = b".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 counter = 7;\n" + b"".join(
-    b".visible .entry %b() { ret; }\n" % name for name in (b"good", b"better", b"crash", b"hang")
+    b".visible .entry %b() { ret; }\n" % name for name in (b"good", b"better", b"crash", b"hang", b"timed")
 )
 STRANGE = """
-import os, sys
+import os, signal, sys
+from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels import compiler, server
 usual = compiler.compile_kernel
 def compile_kernel(module, name, *how):
+    if name == "timed":
+        timers = [signal.getitimer(each)[0] for each in (signal.ITIMER_REAL, signal.ITIMER_PROF)]
+        raise RefusedKernel(" ".join(str(timer > 0) for timer in timers))
     while name == "hang":
         pass
     return os.abort() if name == "crash" else usual(module, name, *how)
@@ -121,6 +125,11 @@ def test_a_kernel_that_ends_the_compiler_is_refused_alone(tmp_path: Path, name: 
         again = connect(tmp_path).ask(b"good")
         assert again is not None
         assert not again.is_refused
+
+
+def test_the_time_of_a_kernel_is_that_of_the_processor(tmp_path: Path, connect: Connect) -> None:
+    with strange_compiler(tmp_path, seconds=1):
+        assert connect(tmp_path).ask(b"timed") == Answer(True, b"False True")
 
 
 def test_what_is_no_request_ends_the_connection_alone(tmp_path: Path, connect: Connect) -> None:

@@ -14,7 +14,13 @@ from typing import Final
 import pytest
 
 from quiesce.model.errors import BackendUnavailable
-from quiesce.simulator.runtime.build import build_audit, build_library, find_compiler, require_platform
+from quiesce.simulator.runtime.build import (
+    WARNINGS_NAME,
+    build_audit,
+    build_library,
+    find_compiler,
+    require_platform,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +38,20 @@ def test_the_runtime_compiles_where_there_is_a_compiler() -> None:
 
 def test_the_module_for_the_loader_compiles_where_there_is_a_compiler() -> None:
     assert build_audit().exists()
+
+
+@pytest.mark.parametrize("build", [build_library, build_audit])
+def test_the_compiler_has_nothing_to_complain_about(build: Callable[[], Path]) -> None:
+    assert build().with_name(WARNINGS_NAME).read_text() == ""
+
+
+def test_what_a_newer_compiler_warns_of_stops_nobody(held: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (held / "waited").mkdir()  # nobody holds it
+    script = (held / "compiler").read_text()
+    (held / "compiler").write_text(f"{script}\necho 'warning: this is new' >&2\n")
+    made = build_audit()
+    assert made.read_bytes()
+    assert "warning: this is new" in made.with_name(WARNINGS_NAME).read_text()
 
 
 def test_a_compiler_that_sees_the_whole_program_at_once_does_so() -> None:

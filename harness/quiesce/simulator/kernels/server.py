@@ -2,9 +2,9 @@
 
 ``quiesce exec`` starts it when the first client connects, with the number of the socket that listens, the folder of
 the cache and that of the run. Each client is served by a copy of the process, which loads what compiles for the first
-kernel that is not in the cache. A copy that crashes, or that takes too long for a kernel, ends; its client takes that
-for a refusal, and connects again for the next kernel. The process ends with its standard input, which whoever started
-it holds open.
+kernel that is not in the cache. A copy that crashes, or that computes too long for a kernel, ends; its client takes
+that for a refusal, and connects again for the next kernel. The process ends with its standard input, which whoever
+started it holds open.
 """
 
 from __future__ import annotations
@@ -166,6 +166,7 @@ def _wanted(module: Module, name: str, variant: Variant) -> tuple[Module, str, V
 
 KERNEL_SECONDS_VARIABLE: Final = "QUIESCE_KERNEL_SECONDS"
 _KERNEL_SECONDS: Final = 300
+"""Of processor time, so that neither a busy machine nor another process with the same kernel refuses one."""
 _MEMORY_BYTES: Final = 16 << 30
 """A copy that wants more for one kernel ends, and not the whole machine."""
 _CREDENTIALS: Final = struct.Struct("iII")  # of a client, unix(7)
@@ -177,9 +178,9 @@ def _serve_client(connection: socket.socket, kept: KeptObjects, run: Path) -> No
     process, _, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     service = Service(kept, lambda name: find_toolkit(name, process, run).text(), functools.partial(_keep_sources, run))
     while (request := read_request(connection)) is not None:
-        signal.alarm(seconds)  # whose signal ends the process, wherever it is
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # whose signal ends the process, wherever it is
         answer = service.answer(request)
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         if answer is not None:
             connection.sendall(answer.encode())
 

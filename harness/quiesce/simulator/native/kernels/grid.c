@@ -219,7 +219,7 @@ static void note_awaiting(const struct looked *looked) {
 // Lets all blocks look at memory once more, and compares all that they could have changed. Returns ENDED_WAITING where
 // that is nothing, ENDED_AWAITING where work of other streams could, 0, or how the kernel ended.
 static int look_once_more(void) {
-    struct looked looked, awaited;
+    struct looked looked = {0}, awaited = {0};
     bool any = false;
     uint64_t before = content_of_rooms();
     if (!stillness_begin()) return 0;

@@ -176,17 +176,20 @@ static int collective(const char *name, uint64_t handle, uint64_t stream, const 
     return is_alone(name, handle, &answer) ? library_compute(name, &NCCL, handle, &stream, words, floats) : answer;
 }
 
-#define COLLECTIVE(name, communicator, stream) \
-    EXPORT int COMPUTED(name)(WORDS) { return collective(#name, communicator, stream, WORDS_TAKEN); }
-COLLECTIVE(ncclAllReduce, a5, b0)
-COLLECTIVE(ncclReduce, b0, b1)
-COLLECTIVE(ncclBroadcast, a5, b0)
-COLLECTIVE(ncclBcast, a4, a5)
-COLLECTIVE(ncclAllGather, a4, a5)
-COLLECTIVE(ncclReduceScatter, a5, b0)
-COLLECTIVE(ncclAlltoAll, a4, a5)
-COLLECTIVE(ncclGather, a5, b0)
-COLLECTIVE(ncclScatter, a5, b0)
+static int run_collective(const struct computed *function, const uint64_t *words, const double *floats) {
+    return collective(function->name, words[function->handle], words[function->stream], words, floats);
+}
+
+#define COLLECTIVE(name, communicator, stream) COMPUTES_BY(run_collective, NCCL, communicator, stream, name)
+COLLECTIVE(ncclAllReduce, 5, 6)
+COLLECTIVE(ncclReduce, 6, 7)
+COLLECTIVE(ncclBroadcast, 5, 6)
+COLLECTIVE(ncclBcast, 4, 5)
+COLLECTIVE(ncclAllGather, 4, 5)
+COLLECTIVE(ncclReduceScatter, 5, 6)
+COLLECTIVE(ncclAlltoAll, 4, 5)
+COLLECTIVE(ncclGather, 5, 6)
+COLLECTIVE(ncclScatter, 5, 6)
 
 static int exchange(const uint64_t *sent, const uint64_t *received) {
     enum { ADDRESS, COMMUNICATOR = 4, STREAM };

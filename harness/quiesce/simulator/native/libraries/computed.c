@@ -42,3 +42,48 @@ int library_compute(const char *name, const struct library *library, uint64_t ha
     if (status == NOT_SUPPORTED) return library->unsupported;
     return answer ? answer : own;
 }
+
+int computed_run(const struct computed *function, const uint64_t *words, const double *floats) {
+    const uint64_t *stream = function->stream == OF_HANDLE ? NULL : words + function->stream;
+    return library_compute(function->name, function->library, words[function->handle], stream, words, floats);
+}
+
+_Static_assert(!offsetof(struct computed, run), "what is called below");
+_Static_assert((int)HOSTED_FLOATS == 8 && (int)HOSTED_WORDS == 6 + 26, "what is read below");
+
+// Reads the words and floating-point numbers of a call, those in registers and those on the stack, and calls `run` of
+// the function that %r11 points to. Its frame: 8 floats, 6 words of registers, 26 of the stack.
+__attribute__((naked, used)) void quiesce_computed(void) {
+    __asm__(
+        "pushq %rbp\n\t"
+        ".cfi_def_cfa_offset 16\n\t"
+        ".cfi_offset %rbp, -16\n\t"
+        "movq %rsp, %rbp\n\t"
+        ".cfi_def_cfa_register %rbp\n\t"
+        "subq $320, %rsp\n\t"
+        "movsd %xmm0, (%rsp)\n\t"
+        "movsd %xmm1, 8(%rsp)\n\t"
+        "movsd %xmm2, 16(%rsp)\n\t"
+        "movsd %xmm3, 24(%rsp)\n\t"
+        "movsd %xmm4, 32(%rsp)\n\t"
+        "movsd %xmm5, 40(%rsp)\n\t"
+        "movsd %xmm6, 48(%rsp)\n\t"
+        "movsd %xmm7, 56(%rsp)\n\t"
+        "movq %rdi, 64(%rsp)\n\t"
+        "movq %rsi, 72(%rsp)\n\t"
+        "movq %rdx, 80(%rsp)\n\t"
+        "movq %rcx, 88(%rsp)\n\t"
+        "movq %r8, 96(%rsp)\n\t"
+        "movq %r9, 104(%rsp)\n\t"
+        "leaq 16(%rbp), %rsi\n\t"
+        "leaq 112(%rsp), %rdi\n\t"
+        "movl $26, %ecx\n\t"
+        "rep movsq\n\t"
+        "movq %r11, %rdi\n\t"
+        "leaq 64(%rsp), %rsi\n\t"
+        "movq %rsp, %rdx\n\t"
+        "call *(%r11)\n\t"
+        "leave\n\t"
+        ".cfi_def_cfa %rsp, 8\n\t"
+        "ret");
+}

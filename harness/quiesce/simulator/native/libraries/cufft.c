@@ -13,7 +13,12 @@
 #include "libraries/fft_callbacks.h"
 #include "libraries/fft_calls.inc"
 
-#define COMPUTES_PLAN(name) COMPUTES_WITH(CUFFT, HANDLE_OF((int)a0), name)
+static int run_plan(const struct computed *function, const uint64_t *words, const double *floats) {
+    uint64_t plan = HANDLE_OF((int)words[function->handle]);
+    return library_compute(function->name, function->library, plan, NULL, words, floats);
+}
+
+#define COMPUTES_PLAN(name) COMPUTES_BY(run_plan, CUFFT, 0, OF_HANDLE, name)
 
 COMPUTES_PLAN(cufftExecC2C)
 COMPUTES_PLAN(cufftExecZ2Z)

@@ -215,5 +215,5 @@ EXPORT int COMPUTED(cublasLtMatmulAlgoCheck)(void *handle, const char *descripti
 
 // -- what computes ---------------------------------------------------------------------------------------------------
 
-COMPUTES_ON(CUBLAS_LT, c4, cublasLtMatmul)
-COMPUTES_ON(CUBLAS_LT, b4, cublasLtMatrixTransform)
+COMPUTES_ON(CUBLAS_LT, 15, cublasLtMatmul)
+COMPUTES_ON(CUBLAS_LT, 10, cublasLtMatrixTransform)
