@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
+from quiesce.simulator.libraries.conversation import Array
+from quiesce.simulator.libraries.dnn_convolutions import Convolution
 from quiesce.simulator.libraries.dnn_descriptors import Activation, convolution, factor, given, tensor
 from quiesce.simulator.libraries.dnn_tensors import Tensor, computed_with, require
 from quiesce.simulator.libraries.table import Call, Work, computes
@@ -19,22 +22,37 @@ def _workspace(call: Call[Any], w: Tensor) -> int:
     return wanted
 
 
+def _read(call: Call[Any], tensors: tuple[Tensor, ...]) -> list[Array]:
+    """Return the elements of the operands, in the type that computes with theirs."""
+    computed = computed_with(*(each.element for each in tensors))
+    return [each.read(call).astype(computed, copy=False) for each in tensors]
+
+
+def _blends(
+    call: Call[None],
+    of: tuple[Tensor, Tensor, Tensor],
+    operands: tuple[Tensor, Tensor],
+    made: Tensor,
+    compute: Callable[[Convolution, Array, Array], Array],
+) -> Work:
+    """Return what computes alpha times a convolution's result plus beta times what was there; ``of``: x, w and y."""
+    alpha, beta = factor(call, "alpha", made.element), factor(call, "beta", made.element)
+    described, workspace = convolution(call, *of), _workspace(call, of[1])
+
+    def run() -> None:
+        call.use("workspace", call.arguments.workspace, workspace)
+        made.blend(call, compute(described, *_read(call, operands)), alpha, beta)
+
+    return run
+
+
 @computes(
     {"cudnnConvolutionForward": None}, f"p:handle p:alpha p:xDesc p:x p:wDesc p:w {_WORKSPACE} p:beta p:yDesc p:y"
 )
 def forward(call: Call[None]) -> Work:
     """Compute y = alpha (w * x) + beta y."""
     x, w, y = given(call, "x", "w", "y")
-    alpha, beta = factor(call, "alpha", y.element), factor(call, "beta", y.element)
-    of, workspace = convolution(call, x, w, y), _workspace(call, w)
-    computed = computed_with(x.element, w.element)
-
-    def run() -> None:
-        call.use("workspace", call.arguments.workspace, workspace)
-        made = of.forward(x.read(call).astype(computed, copy=False), w.read(call).astype(computed, copy=False))
-        y.blend(call, made, alpha, beta)
-
-    return run
+    return _blends(call, (x, w, y), (x, w), y, Convolution.forward)
 
 
 @computes({"cudnnConvolutionBackwardData": None},
@@ -42,16 +60,7 @@ def forward(call: Call[None]) -> Work:
 def backward_data(call: Call[None]) -> Work:
     """Compute dx from w and dy."""
     w, dy, dx = given(call, "w", "dy", "dx")
-    alpha, beta = factor(call, "alpha", dx.element), factor(call, "beta", dx.element)
-    of, workspace = convolution(call, dx, w, dy), _workspace(call, w)
-    computed = computed_with(w.element, dy.element)
-
-    def run() -> None:
-        call.use("workspace", call.arguments.workspace, workspace)
-        filters, gradient = w.read(call).astype(computed, copy=False), dy.read(call).astype(computed, copy=False)
-        dx.blend(call, of.backward_data(filters, gradient, dx.dimensions), alpha, beta)
-
-    return run
+    return _blends(call, (dx, w, dy), (w, dy), dx, lambda of, *read: of.backward_data(*read, dx.dimensions))
 
 
 @computes({"cudnnConvolutionBackwardFilter": None},
@@ -59,16 +68,7 @@ def backward_data(call: Call[None]) -> Work:
 def backward_filter(call: Call[None]) -> Work:
     """Compute dw from x and dy."""
     x, dy, dw = given(call, "x", "dy", "dw")
-    alpha, beta = factor(call, "alpha", dw.element), factor(call, "beta", dw.element)
-    of, workspace = convolution(call, x, dw, dy), _workspace(call, dw)
-    computed = computed_with(x.element, dy.element)
-
-    def run() -> None:
-        call.use("workspace", call.arguments.workspace, workspace)
-        inputs, gradient = x.read(call).astype(computed, copy=False), dy.read(call).astype(computed, copy=False)
-        dw.blend(call, of.backward_filter(inputs, gradient, dw.dimensions), alpha, beta)
-
-    return run
+    return _blends(call, (x, dw, dy), (x, dy), dw, lambda of, *read: of.backward_filter(*read, dw.dimensions))
 
 
 @computes({"cudnnConvolutionBackwardBias": None}, "p:handle p:alpha p:dyDesc p:dy p:beta p:dbDesc p:db")
@@ -95,7 +95,7 @@ def fused(call: Call[None]) -> Work:
 
     def run() -> None:
         call.use("workspace", call.arguments.workspace, workspace)
-        inputs, filters = x.read(call).astype(computed, copy=False), w.read(call).astype(computed, copy=False)
+        inputs, filters = _read(call, (x, w))
         made = computed.type(alpha) * of.forward(inputs, filters)
         if z is not None:
             made = made + computed.type(side) * z.read(call).astype(computed)

@@ -31,6 +31,7 @@ from quiesce.simulator.libraries.table import Arguments, Call, NotDescribed, Ref
 
 INVALID_VALUE: Final = 3
 LOWER, UPPER = 0, 1  # cublasFillMode_t
+VECTORS: Final = 1  # cusolverEigMode_t
 BLOCK: Final = 32
 """Columns that LAPACK's blocked algorithms take at once (its ilaenv): so many rows of workspace they want."""
 
@@ -46,6 +47,12 @@ ON_BOTH: Final = "p:workspace z:workspace_bytes p:host_workspace z:host_workspac
 SIZES_OF_BOTH: Final = "p:device_bytes p:host_bytes"
 ON_DEVICE: Final = "p:workspace z:workspace_bytes"
 SIZE_ON_DEVICE: Final = "p:device_bytes"
+WITH_WORK: Final = "p:workspace n:lwork p:info"
+
+
+def block_of_rows(of: Arguments) -> int:
+    """Return the elements of workspace of algorithms that take a block of columns at once."""
+    return int(BLOCK * of.n)
 
 
 def require(*conditions: bool) -> None:

@@ -20,6 +20,8 @@ from quiesce.simulator.libraries.solver import (
     SIZE_ON_DEVICE,
     SIZES_OF_BOTH,
     UPPER,
+    VECTORS,
+    WITH_WORK,
     Type,
     dense,
     destroy,
@@ -40,9 +42,7 @@ from quiesce.simulator.libraries.solver_factors import cholesky
 from quiesce.simulator.libraries.solver_jacobi import remember, remember_batch
 from quiesce.simulator.libraries.table import Arguments, Call, NotDescribed, Work, computes
 
-VECTORS: Final = 1  # cusolverEigMode_t
 ALL, BY_INDEX, BY_VALUE = 1001, 1002, 1003  # cusolverEigRange_t
-_WITH_WORK: Final = "p:workspace n:lwork p:info"
 
 
 def _elements(of: Arguments) -> int:
@@ -91,8 +91,8 @@ _SYEVJ_BATCHED: Final = dense("syevjBatched", "heevjBatched")
 
 @computes(generic("Syevd"), f"{_XSYEVD} {ON_DEVICE} p:info")
 @computes(generic("Xsyevd"), f"{_XSYEVD} {ON_BOTH} p:info")
-@computes(_SYEVJ, f"{_SYEVD} {_WITH_WORK} p:params")
-@computes(dense("syevd", "heevd"), f"{_SYEVD} {_WITH_WORK}")
+@computes(_SYEVJ, f"{_SYEVD} {WITH_WORK} p:params")
+@computes(dense("syevd", "heevd"), f"{_SYEVD} {WITH_WORK}")
 def syevd(call: Call[Type]) -> Work:
     """Compute all eigenvalues, in ascending order."""
     of, a = call.arguments, _symmetric(call)
@@ -114,7 +114,7 @@ tells_size(generic("Syevd"), f"{_XSYEVD} {SIZE_ON_DEVICE}", _elements)
 
 
 @computes(generic("XsyevBatched"), f"{_XSYEVD} {ON_BOTH} p:info l:batch")
-@computes(_SYEVJ_BATCHED, f"{_SYEVD} {_WITH_WORK} p:params n:batch")
+@computes(_SYEVJ_BATCHED, f"{_SYEVD} {WITH_WORK} p:params n:batch")
 def syev_batched(call: Call[Type]) -> Work:
     """Compute the eigenvalues of matrices that follow one another."""
     of, a = call.arguments, _symmetric(call)
@@ -216,7 +216,7 @@ def syevdx(call: Call[Type]) -> Work:
 tells_size(generic("Xsyevdx"), f"{_XSYEVDX} {SIZES_OF_BOTH}", _elements)
 tells_size(generic("Syevdx"), f"{_XSYEVDX} {SIZE_ON_DEVICE}", _elements)
 for _letter, _names in _split(dense("syevdx", "heevdx")):
-    computes(_names, f"{_SYEVDX.format(_letter)} {_WITH_WORK}")(syevdx)
+    computes(_names, f"{_SYEVDX.format(_letter)} {WITH_WORK}")(syevdx)
     tells_size(_names, f"{_SYEVDX.format(_letter)} p:lwork", _elements)
 
 
@@ -246,8 +246,8 @@ def _symmetric_pair(call: Call[Type]) -> tuple[Matrix, Matrix]:
     return _symmetric(call), matrix_of(call, "B", call.arguments.n, call.arguments.n)
 
 
-@computes(_SYGVJ, f"{_SYGVD} {_WITH_WORK} p:params")
-@computes(dense("sygvd", "hegvd"), f"{_SYGVD} {_WITH_WORK}")
+@computes(_SYGVJ, f"{_SYGVD} {WITH_WORK} p:params")
+@computes(dense("sygvd", "hegvd"), f"{_SYGVD} {WITH_WORK}")
 def sygvd(call: Call[Type]) -> Work:
     """Compute the eigenvalues of a pair of matrices, of which B is positive definite."""
     of, (a, b) = call.arguments, _symmetric_pair(call)
@@ -283,7 +283,7 @@ def sygvdx(call: Call[Type]) -> Work:
 
 
 for _letter, _names in _split(dense("sygvdx", "hegvdx")):
-    computes(_names, f"{_SYGVDX.format(_letter)} {_WITH_WORK}")(sygvdx)
+    computes(_names, f"{_SYGVDX.format(_letter)} {WITH_WORK}")(sygvdx)
     tells_size(_names, f"{_SYGVDX.format(_letter)} p:lwork", _elements)
 
 

@@ -19,7 +19,9 @@ from quiesce.simulator.libraries.solver import (
     SIZE_ON_DEVICE,
     SIZES_OF_BOTH,
     UPPER,
+    WITH_WORK,
     Type,
+    block_of_rows,
     dense,
     element_of,
     generic,
@@ -36,11 +38,6 @@ from quiesce.simulator.libraries.solver import (
 from quiesce.simulator.libraries.table import Arguments, Call, NotDescribed, Work, computes
 
 OPERATIONS: Final = 3  # cublasOperation_t
-_WITH_WORK: Final = "p:workspace n:lwork p:info"
-
-
-def _block_of_rows(of: Arguments) -> int:
-    return int(BLOCK * of.n)
 
 
 # -- Cholesky ----------------------------------------------------------------------------------------------------------
@@ -60,17 +57,17 @@ def cholesky(call: Call[Any], a: Matrix, *, upper: bool) -> int:
 
 @computes(generic("Potrf"), f"{_XPOTRF} {ON_DEVICE} p:info")
 @computes(generic("Xpotrf"), f"{_XPOTRF} {ON_BOTH} p:info")
-@computes(dense("potrf"), f"{_POTRF} {_WITH_WORK}")
+@computes(dense("potrf"), f"{_POTRF} {WITH_WORK}")
 def potrf(call: Call[Type]) -> Work:
     """Factor a positive definite matrix."""
     of, a = call.arguments, triangle_of(call)
     require_types(call)
-    return with_info(call, _block_of_rows(of), lambda: cholesky(call, a, upper=of.uplo == UPPER), empty=not of.n)
+    return with_info(call, block_of_rows(of), lambda: cholesky(call, a, upper=of.uplo == UPPER), empty=not of.n)
 
 
-tells_size(dense("potrf"), f"{_POTRF} p:lwork", _block_of_rows)
-tells_size(generic("Xpotrf"), f"{_XPOTRF} {SIZES_OF_BOTH}", _block_of_rows)
-tells_size(generic("Potrf"), f"{_XPOTRF} {SIZE_ON_DEVICE}", _block_of_rows)
+tells_size(dense("potrf"), f"{_POTRF} p:lwork", block_of_rows)
+tells_size(generic("Xpotrf"), f"{_XPOTRF} {SIZES_OF_BOTH}", block_of_rows)
+tells_size(generic("Potrf"), f"{_XPOTRF} {SIZE_ON_DEVICE}", block_of_rows)
 
 
 @computes(dense("potrfBatched"), "p:handle e:uplo n:n a:A n:lda p:info n:batch")
@@ -126,13 +123,13 @@ def potrs_batched(call: Call[Type]) -> Work:
     return run if of.n and of.batch else None
 
 
-@computes(dense("potri"), f"{_POTRF} {_WITH_WORK}")
+@computes(dense("potri"), f"{_POTRF} {WITH_WORK}")
 def potri(call: Call[Type]) -> Work:
     """Invert a matrix from its Cholesky factor."""
     return _in_triangle(call, "potri")
 
 
-@computes(dense("lauum"), f"{_POTRF} {_WITH_WORK}")
+@computes(dense("lauum"), f"{_POTRF} {WITH_WORK}")
 def lauum(call: Call[Type]) -> Work:
     """Multiply a triangle and its conjugate transpose: U times U^H, or L^H times L."""
     return _in_triangle(call, "lauum")
@@ -148,10 +145,10 @@ def _in_triangle(call: Call[Type], name: str) -> Work:
         a.write_triangle(call, made, upper=upper)
         return int(info)
 
-    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
+    return with_info(call, block_of_rows(of), compute, empty=not of.n)
 
 
-tells_size(dense("potri") | dense("lauum"), f"{_POTRF} p:lwork", _block_of_rows)
+tells_size(dense("potri") | dense("lauum"), f"{_POTRF} p:lwork", block_of_rows)
 
 _XTRTRI: Final = "p:handle e:uplo e:diag l:n e:type_A p:A l:lda"
 
@@ -161,7 +158,7 @@ def trtri(call: Call[Type]) -> Work:
     """Invert a triangle, whose diagonal may be all ones and is then not read."""
     of, a = call.arguments, triangle_of(call)
     require(of.diag in (0, 1))
-    use, upper, unit = workspace(call, _block_of_rows(of)), of.uplo == UPPER, of.diag == 1
+    use, upper, unit = workspace(call, block_of_rows(of)), of.uplo == UPPER, of.diag == 1
 
     def run() -> None:
         use()
@@ -175,7 +172,7 @@ def trtri(call: Call[Type]) -> Work:
     return run
 
 
-tells_size(generic("Xtrtri"), f"{_XTRTRI} {SIZES_OF_BOTH}", _block_of_rows)
+tells_size(generic("Xtrtri"), f"{_XTRTRI} {SIZES_OF_BOTH}", block_of_rows)
 
 
 # -- LU ----------------------------------------------------------------------------------------------------------------
@@ -299,7 +296,7 @@ def _require_pivots(call: Call[Type]) -> None:
         raise NotDescribed("symmetric matrices that are factored without pivots are not described")
 
 
-@computes(dense("sytrf"), f"{_SYTRF} {_WITH_WORK}")
+@computes(dense("sytrf"), f"{_SYTRF} {WITH_WORK}")
 def sytrf(call: Call[Type]) -> Work:
     """Factor a symmetric matrix by the method of Bunch and Kaufman."""
     of, a = call.arguments, triangle_of(call)
@@ -313,10 +310,10 @@ def sytrf(call: Call[Type]) -> Work:
         call.write("pivots", of.pivots, pivots.astype(np.int32))
         return int(info)
 
-    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
+    return with_info(call, block_of_rows(of), compute, empty=not of.n)
 
 
-tells_size(dense("sytrf"), "p:handle n:n p:A n:lda p:lwork", _block_of_rows)
+tells_size(dense("sytrf"), "p:handle n:n p:A n:lda p:lwork", block_of_rows)
 
 
 def _bunch_kaufman(call: Call[Type]) -> Array:
@@ -326,7 +323,7 @@ def _bunch_kaufman(call: Call[Type]) -> Array:
     return np.where((np.abs(read) >= 1) & (np.abs(read) <= of.n), read, np.arange(1, of.n + 1, dtype=np.int32))
 
 
-@computes(dense("sytri"), f"{_SYTRF} {_WITH_WORK}")
+@computes(dense("sytri"), f"{_SYTRF} {WITH_WORK}")
 def sytri(call: Call[Type]) -> Work:
     """Invert a symmetric matrix from its factor."""
     of, a = call.arguments, triangle_of(call)
@@ -339,10 +336,10 @@ def sytri(call: Call[Type]) -> Work:
         a.write_triangle(call, made, upper=upper)
         return int(info)
 
-    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
+    return with_info(call, block_of_rows(of), compute, empty=not of.n)
 
 
-tells_size(dense("sytri"), f"{_SYTRF} p:lwork", _block_of_rows)
+tells_size(dense("sytri"), f"{_SYTRF} p:lwork", block_of_rows)
 
 _XSYTRS: Final = "p:handle e:uplo l:n l:nrhs e:type_A p:A l:lda p:pivots e:type_B p:B l:ldb"
 

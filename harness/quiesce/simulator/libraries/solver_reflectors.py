@@ -18,7 +18,9 @@ from quiesce.simulator.libraries.solver import (
     SIZE_ON_DEVICE,
     SIZES_OF_BOTH,
     UPPER,
+    WITH_WORK,
     Type,
+    block_of_rows,
     dense,
     element_of,
     generic,
@@ -34,11 +36,6 @@ from quiesce.simulator.libraries.solver import (
 from quiesce.simulator.libraries.table import Arguments, Call, Work, computes
 
 LEFT, RIGHT = 0, 1  # cublasSideMode_t
-_WITH_WORK: Final = "p:workspace n:lwork p:info"
-
-
-def _block_of_rows(of: Arguments) -> int:
-    return int(BLOCK * of.n)
 
 
 def _of_orders(of: Arguments) -> int:
@@ -53,7 +50,7 @@ _XGEQRF: Final = "p:handle p:params l:m l:n e:type_A p:A l:lda e:type_tau p:tau 
 
 @computes(generic("Geqrf"), f"{_XGEQRF} {ON_DEVICE} p:info")
 @computes(generic("Xgeqrf"), f"{_XGEQRF} {ON_BOTH} p:info")
-@computes(dense("geqrf"), f"{_GEQRF} p:tau {_WITH_WORK}")
+@computes(dense("geqrf"), f"{_GEQRF} p:tau {WITH_WORK}")
 def geqrf(call: Call[Type]) -> Work:
     """Factor a matrix."""
     of = call.arguments
@@ -67,12 +64,12 @@ def geqrf(call: Call[Type]) -> Work:
         call.write("tau", of.tau, tau)
         return 0
 
-    return with_info(call, _block_of_rows(of), compute, empty=not (of.m and of.n))
+    return with_info(call, block_of_rows(of), compute, empty=not (of.m and of.n))
 
 
-tells_size(dense("geqrf"), f"{_GEQRF} p:lwork", _block_of_rows)
-tells_size(generic("Xgeqrf"), f"{_XGEQRF} {SIZES_OF_BOTH}", _block_of_rows)
-tells_size(generic("Geqrf"), f"{_XGEQRF} {SIZE_ON_DEVICE}", _block_of_rows)
+tells_size(dense("geqrf"), f"{_GEQRF} p:lwork", block_of_rows)
+tells_size(generic("Xgeqrf"), f"{_XGEQRF} {SIZES_OF_BOTH}", block_of_rows)
+tells_size(generic("Geqrf"), f"{_XGEQRF} {SIZE_ON_DEVICE}", block_of_rows)
 
 _ORGQR: Final = "p:handle n:m n:n n:k p:A n:lda p:tau"
 
@@ -82,7 +79,7 @@ def _unitary(name: str, *arrays: Array) -> Any:
     return lapack(("un" if arrays[0].dtype.kind == "c" else "or") + name, *arrays)
 
 
-@computes(dense("orgqr", "ungqr"), f"{_ORGQR} {_WITH_WORK}")
+@computes(dense("orgqr", "ungqr"), f"{_ORGQR} {WITH_WORK}")
 def orgqr(call: Call[Type]) -> Work:
     """Make the first columns of Q in place of its reflectors."""
     of = call.arguments
@@ -96,10 +93,10 @@ def orgqr(call: Call[Type]) -> Work:
         a.write(call, made)
         return 0
 
-    return with_info(call, _block_of_rows(of), compute, empty=not (of.m and of.n))
+    return with_info(call, block_of_rows(of), compute, empty=not (of.m and of.n))
 
 
-tells_size(dense("orgqr", "ungqr"), f"{_ORGQR} p:lwork", _block_of_rows)
+tells_size(dense("orgqr", "ungqr"), f"{_ORGQR} p:lwork", block_of_rows)
 
 
 def _read_tau(call: Call[Type], a: Matrix, count: int) -> Array:
@@ -116,7 +113,7 @@ def _letter(call: Call[Type]) -> str:
     return "NTC"[call.arguments.trans]
 
 
-@computes(dense("ormqr", "unmqr"), f"{_ORMQR} {_WITH_WORK}")
+@computes(dense("ormqr", "unmqr"), f"{_ORMQR} {WITH_WORK}")
 def ormqr(call: Call[Type]) -> Work:
     """Multiply a matrix by Q, which stays a product of reflectors."""
     of = call.arguments
@@ -189,7 +186,7 @@ def _elements_of_gebrd(of: Arguments) -> int:
     return int(BLOCK * (of.m + of.n))
 
 
-@computes(dense("gebrd"), f"{_GEBRD} p:A n:lda p:D p:E p:tauq p:taup {_WITH_WORK}")
+@computes(dense("gebrd"), f"{_GEBRD} p:A n:lda p:D p:E p:tauq p:taup {WITH_WORK}")
 def gebrd(call: Call[Type]) -> Work:
     """Make a matrix bidiagonal by reflectors from both sides: "only m>=n is supported"."""
     of = call.arguments
@@ -234,7 +231,7 @@ def _of_bidiagonal(call: Call[Type], a: Matrix) -> tuple[Array, Array]:
     return vectors, _read_tau(call, a, count)
 
 
-@computes(dense("orgbr", "ungbr"), f"{_ORGBR} {_WITH_WORK}")
+@computes(dense("orgbr", "ungbr"), f"{_ORGBR} {WITH_WORK}")
 def orgbr(call: Call[Type]) -> Work:
     """Make Q (the side is left) or P^H (right) in place of the reflectors that gebrd left."""
     of = call.arguments
@@ -247,10 +244,10 @@ def orgbr(call: Call[Type]) -> Work:
         a.write(call, made[:, : of.n] if of.side == LEFT else made.T.conj()[: of.m])
         return 0
 
-    return with_info(call, _block_of_rows(of), compute, empty=not (of.m and of.n))
+    return with_info(call, block_of_rows(of), compute, empty=not (of.m and of.n))
 
 
-tells_size(dense("orgbr", "ungbr"), f"{_ORGBR} p:lwork", _block_of_rows)
+tells_size(dense("orgbr", "ungbr"), f"{_ORGBR} p:lwork", block_of_rows)
 
 
 # -- tridiagonal matrices ----------------------------------------------------------------------------------------------
@@ -258,7 +255,7 @@ tells_size(dense("orgbr", "ungbr"), f"{_ORGBR} p:lwork", _block_of_rows)
 _SYTRD: Final = "p:handle e:uplo n:n p:A n:lda p:D p:E p:tau"
 
 
-@computes(dense("sytrd", "hetrd"), f"{_SYTRD} {_WITH_WORK}")
+@computes(dense("sytrd", "hetrd"), f"{_SYTRD} {WITH_WORK}")
 def sytrd(call: Call[Type]) -> Work:
     """Make a symmetric matrix tridiagonal by reflectors."""
     of, a = call.arguments, triangle_of(call)
@@ -275,10 +272,10 @@ def sytrd(call: Call[Type]) -> Work:
         call.write("tau", of.tau, tau)
         return 0
 
-    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
+    return with_info(call, block_of_rows(of), compute, empty=not of.n)
 
 
-tells_size(dense("sytrd", "hetrd"), f"{_SYTRD} p:lwork", _block_of_rows)
+tells_size(dense("sytrd", "hetrd"), f"{_SYTRD} p:lwork", block_of_rows)
 
 
 def _of_tridiagonal(call: Call[Type], a: Matrix) -> Array:
@@ -297,7 +294,7 @@ def _of_tridiagonal(call: Call[Type], a: Matrix) -> Array:
 _ORGTR: Final = "p:handle e:uplo n:n p:A n:lda p:tau"
 
 
-@computes(dense("orgtr", "ungtr"), f"{_ORGTR} {_WITH_WORK}")
+@computes(dense("orgtr", "ungtr"), f"{_ORGTR} {WITH_WORK}")
 def orgtr(call: Call[Type]) -> Work:
     """Make Q in place of the reflectors that sytrd left."""
     of, a = call.arguments, triangle_of(call)
@@ -306,15 +303,15 @@ def orgtr(call: Call[Type]) -> Work:
         a.write(call, _of_tridiagonal(call, a))
         return 0
 
-    return with_info(call, _block_of_rows(of), compute, empty=not of.n)
+    return with_info(call, block_of_rows(of), compute, empty=not of.n)
 
 
-tells_size(dense("orgtr", "ungtr"), f"{_ORGTR} p:lwork", _block_of_rows)
+tells_size(dense("orgtr", "ungtr"), f"{_ORGTR} p:lwork", block_of_rows)
 
 _ORMTR: Final = "p:handle e:side e:uplo e:trans n:m n:n p:A n:lda p:tau p:C n:ldc"
 
 
-@computes(dense("ormtr", "unmtr"), f"{_ORMTR} {_WITH_WORK}")
+@computes(dense("ormtr", "unmtr"), f"{_ORMTR} {WITH_WORK}")
 def ormtr(call: Call[Type]) -> Work:
     """Multiply a matrix by the Q of sytrd."""
     of = call.arguments

@@ -18,6 +18,7 @@ from quiesce.simulator.libraries.solver import (
     ON_DEVICE,
     SIZE_ON_DEVICE,
     SIZES_OF_BOTH,
+    VECTORS,
     Type,
     dense,
     destroy,
@@ -36,7 +37,6 @@ from quiesce.simulator.libraries.solver import (
 from quiesce.simulator.libraries.solver_jacobi import remember, remember_batch
 from quiesce.simulator.libraries.table import Arguments, Call, Work, computes
 
-VECTORS: Final = 1  # cusolverEigMode_t
 BATCHED_MAX: Final = 32
 """Rows and columns of gesvdjBatched: "m and n are limited to 32"."""
 _WITH_WORK: Final = "p:workspace n:lwork"
