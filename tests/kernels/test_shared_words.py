@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import random
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import pytest
+from tests.kernels import executor
 from tests.kernels.executor import tuned
 from tests.kernels.judged import CHANGE as BY_ATOMIC
 from tests.kernels.judged import LOAD, SHARED, SIZES, STORE, Judged
 
+LANES_MOMENTS = 24
 MOMENT, CHANGING, CELLS, CELL_BYTES, CELL_COUNT = 8, 16, 280, 48, 232_448 // 4
 CHANGE: Final = np.dtype(
     [("lane", "u4"), ("moment", "u4"), ("site", "u4"), ("own", "u4"), ("bytes", "u4"), ("unused", "u4")]
@@ -145,3 +148,47 @@ def test_changes_are_told_where_plain_accesses_are_noted(words: np.ndarray[Any, 
 
 def test_plain_accesses_are_told_where_changes_are_noted(changing: np.ndarray[Any, Any]) -> None:
     assert touch(access(LOAD, changing), 1, (0, 3)) == [(12, 4 | LOAD | SHARED)]
+
+
+@cache
+def _loads_of_some(size: int, wide: bool) -> Judged:
+    """A kernel in which the threads of a mask load from one place; as rows of threads or one after another."""
+    executor.tuned[0] = executor.wide[0] = wide
+    register = {4: "%r4", 8: "%rd4", 16: "{%r4, %r5, %r6, %r7}"}[size]
+    return Judged(
+        f".shared .align 16 .b8 cells[256];\nld.param.u64 %rd5, [m];\nld.param.u32 %r2, [w];\nmov.u32 %r3, %tid.x;\n"
+        "activemask.b32 %r8;\nshr.u64 %rd5, %rd5, %r3;\nand.b64 %rd5, %rd5, 1;\nsetp.eq.u64 %p1, %rd5, 0;\n"
+        f"@%p1 bra over;\nmov.u64 %rd1, cells;\nmul.wide.u32 %rd2, %r2, {size};\nadd.u64 %rd3, %rd1, %rd2;\n"
+        f"ld.shared.{SIZES[size]} {register}, [%rd3];\nover: bar.sync 0;",
+        ".param .u64 m, .param .u32 w",
+    )
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_row_that_loads_from_one_place_notes_what_its_threads_would(
+    size: int, seed: int, words: np.ndarray[Any, Any]
+) -> None:
+    found = []
+    for wide in (False, True):
+        chosen, own = random.Random(seed), words.copy()
+        loads, write = _loads_of_some(size, wide), access(STORE, own, size)
+        loads.kernel.places["shared_words"] = own.ctypes.data
+        told: list[list[tuple[int, int]]] = []
+        for _ in range(60):
+            word = np.uint32(chosen.randrange(3))
+            lanes = chosen.choice((chosen.getrandbits(64), (1 << 64) - 1, 1 << chosen.randrange(64), (1 << 32) - 1))
+            step = chosen.randrange(8)
+            own[MOMENT] += step == 0
+            own[LANES_MOMENTS + 4 * chosen.randrange(2) : LANES_MOMENTS + 256].view("u4")[::32] += step == 1
+            if step == 2:
+                told.append(touch(write, 64, (chosen.randrange(64), int(word))))
+                continue
+            loads.told.clear()
+            loads.run(np.uint64(lanes), word, threads=64)
+            told.append(list(loads.told))
+        cells = own[CELLS:].view("u8").reshape(-1, 6)
+        cells[:, 1], cells[:, 3::2] = 0, cells[:, 3::2] > 0  # a place in the text has several numbers
+        found.append((told, own.tobytes()))
+    assert found[0] == found[1]
+    assert any(found[0][0]), "some threads met"

@@ -223,6 +223,38 @@ def test_a_sum_of_a_block_by_warps() -> None:
     )
 
 
+def test_lanes_look_at_memory_again_where_a_block_begins() -> None:
+    """A branch back that follows another branch: who looks again lets the others go on."""
+    body = (
+        "mov.u64 %rd4, cells;\nmov.u32 %r9, 1;\nsetp.ne.u32 %p1, %r1, 40;\n@%p1 bra look;\n"
+        "st.volatile.shared.u32 [%rd4], %r9;\nlook:\nld.volatile.shared.u32 %r4, [%rd4];\nsetp.eq.u32 %p2, %r4, 1;\n"
+        "@%p2 bra seen;\nbra look;\nseen:\nshfl.sync.bfly.b32 %r3, %r2, 1, 31, -1;\n"
+    )
+    assert _values(body, 64) == [(lane ^ 1) ** 2 for lane in range(64)]
+
+
+def test_lanes_count_one_by_one_in_a_barrier_in_memory() -> None:
+    body = (
+        "mov.u32 %r9, cells;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra made;\nmbarrier.init.shared.b64 [%r9], 64;\nmade:\n"
+        "bar.sync 0;\nmbarrier.arrive.shared.b64 %rd4, [%r9];\nlook:\n"
+        "mbarrier.test_wait.shared.b64 %p2, [%r9], %rd4;\n@!%p2 bra look;\nshfl.sync.bfly.b32 %r3, %r2, 1, 31, -1;\n"
+    )
+    assert _values(body, 64) == [(lane ^ 1) ** 2 for lane in range(64)]
+
+
+def test_loops_of_threads_between_barriers_are_done_by_rows() -> None:
+    """Each thread adds what all have put into shared memory."""
+    body = (
+        "mov.u64 %rd4, cells;\nand.b32 %r5, %r1, 31;\nmul.wide.u32 %rd3, %r5, 4;\nadd.s64 %rd3, %rd4, %rd3;\n"
+        "st.shared.u32 [%rd3], %r5;\nbar.sync 0;\nmov.u32 %r3, 0;\nmov.u32 %r6, 0;\nagain:\n"
+        "ld.shared.u32 %r7, [%rd4];\nmad.lo.u32 %r3, %r7, %r2, %r3;\nadd.s64 %rd4, %rd4, 4;\nadd.u32 %r6, %r6, 1;\n"
+        "setp.lt.u32 %p1, %r6, 32;\n@%p1 bra again;\nbar.sync 0;\n"
+    )
+    assert _values(body, 64) == [lane**2 * sum(range(32)) for lane in range(64)]
+    text = translate_kernel(Module(f"{_HEAD}{body}{_END}"), "k", Variant(tuned=True, wide=True))
+    assert f"@{WARP_ROW}0(" in text
+
+
 @pytest.mark.skipif(not can_widen(), reason="reads and writes the text of another version of LLVM")
 def test_places_of_a_warp_are_judged_at_once() -> None:
     """Those of 16 lanes by one call, and those of single lanes only where it says no."""

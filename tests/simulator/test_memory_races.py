@@ -99,6 +99,27 @@ def test_blocks_that_nothing_orders(checked: MakeDevice, body: str, verb: str, h
     assert finding.allocated_by == "cudaMalloc (call 0)"
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param("shfl.sync.down.b32 %r7, %r1, 1, 31, -1;\n", id="a shuffle"),
+        pytest.param(
+            f"mov.u32 %r9, 0;\nNEXT:\nadd.u32 %r9, %r9, 1;\nsetp.lt.u32 %p1, %r9, 4;\n@%p1 bra NEXT;\n{BARRIER}",
+            id="a loop before a barrier",
+        ),
+    ],
+)
+@pytest.mark.parametrize("how", HOW)
+def test_one_lane_of_each_block_writes_to_one_word(checked: MakeDevice, before: str, how: dict[str, int]) -> None:
+    """A store counts if it changes something. That of a lane is done before the next lane's is looked at."""
+    body = (
+        f"{before}mov.u32 %r5, %tid.x;\nsetp.eq.u32 %p2, %r5, 5;\nselp.u64 %rd2, %rd1, %rd2, %p2;\n"
+        "add.u32 %r6, %r1, 1;\nst.global.u32 [%rd2], %r6;\n"
+    )
+    (race,) = _races(checked, body, grid=4, block=64, how=how)
+    assert race.rule == BLOCKS_ORDERED
+
+
 def test_a_word_that_is_claimed_may_be_looked_at(checked: MakeDevice) -> None:
     """A search by breadth marks nodes by ``atomicCAS``, and reads the marks of others without any order."""
     claim = "atom.global.cas.b32 %r6, [%rd2-4], 0, 5;\n" + READ_OWN + "st.global.u32 [%rd2+256], %r7;\n"

@@ -29,19 +29,33 @@ def can_be_noted(access: Access) -> bool:
     return access.bytes in _SIZES and access.kind != "copy"
 
 
-def is_unnoted(e: Emitter, access: Access, wrong: str, offset: str, site: str) -> str:
-    """Note an access; say whether that could not be, and the runtime is to be told of it."""
+def is_unnoted(e: Emitter, access: Access, wrong: str, offset: str, site: str, thread: str = "") -> str:
+    """Note an access; say whether that could not be, and the runtime is to be told of it.
+
+    ``thread``: one of a row, for each of which this is written inline.
+    """
     kind = (access.bytes, access.kind)
     e.program.noted_words.add(kind)
     words = e.shape.context(e, WORDS, "ptr")
     turn = e.cast(e.shape.context(e, BLOCK_TURN, "i32"), 32, 64)
     arguments = [f"ptr {words}", f"i64 {turn}", f"i1 {wrong}", f"i64 {offset}", f"i32 {site}"]
-    return e.define(f"call i1 @{_name(*kind)}({', '.join(arguments)}, i32 {e.shape.linear(e)})")
+    how = " alwaysinline" if thread else ""
+    return e.define(f"call i1 @{_name(*kind)}({', '.join(arguments)}, i32 {thread or e.shape.linear(e)}){how}")
+
+
+def is_row_unnoted(e: Emitter, access: Access, wrong: str, offset: str, lanes: str) -> str:
+    """Note that lanes of a row (a mask of ``i32``) load from one place; say whether that could not be."""
+    e.program.noted_rows.add(access.bytes)
+    words = e.shape.context(e, WORDS, "ptr")
+    turn = e.cast(e.shape.context(e, BLOCK_TURN, "i32"), 32, 64)
+    arguments = [f"ptr {words}", f"i64 {turn}", f"i1 {wrong}", f"i64 {offset}", "i32 %site", f"i32 {e.shape.linear(e)}"]
+    return e.define(f"call i1 @{_name(access.bytes, 'load')}.row({', '.join(arguments)}, i32 {lanes})")
 
 
 def noting_functions(program: Program) -> list[str]:
     """Return the functions that note accesses."""
-    return [line for kind in sorted(program.noted_words) for line in _noting(program, *kind)]
+    of_threads = [line for kind in sorted(program.noted_words) for line in _noting(program, *kind)]
+    return [*of_threads, *(line for bytes_ in sorted(program.noted_rows) for line in _noting_row(program, bytes_))]
 
 
 def _name(bytes_: int, kind: AccessKind) -> str:
@@ -63,6 +77,66 @@ def _noting(program: Program, bytes_: int, kind: AccessKind) -> list[str]:
     ]
 
 
+def _noting_row(program: Program, bytes_: int) -> list[str]:
+    """Return the function that notes what one thread after another would note that loads from the same place."""
+    code = Code(program)
+    first_lane = code.define("and i32 %linear, 31")
+    shifted = code.define(f"shl i64 {code.cast('%lanes', 32, 64)}, {code.cast(first_lane, 32, 64)}")
+    lanes = code.cast(shifted, 64, 32)
+    is_of_two_warps = code.define(f"icmp ugt i64 {shifted}, {(1 << 32) - 1}")
+    turn = code.load("i64", "%words")
+    elsewhere = code.define(f"or i1 %wrong, {code.define(f'icmp ne i64 {turn}, %turn')}")
+    code.emit(f"br i1 {code.define(f'or i1 {elsewhere}, {is_of_two_warps}')}, label %unnoted, label %look, !prof !7")
+    code.place("look")
+    ends = code.pure("i32", "llvm.cttz.i32", f"i32 {lanes}", "i1 true"), _last(code, lanes)
+    warp = code.define("and i32 %linear, -32")
+    now = [[_now(code, clock, code.define(f"or i32 {warp}, {lane}")) for lane in ends] for clock in (0, 1)]
+    cells = _records(code, _ALL, _CELL_BYTES, bytes_ // _WORD_BYTES)
+    met = "false"
+    for cell in cells:
+        for each in now[_OF_WRITES]:  # a thread that wrote is another one than the first or than the last one
+            met = code.define(f"or i1 {met}, {_meets(code, cell, _WRITTEN, each)}")
+    code.emit(f"br i1 {met}, label %unnoted, label %note, !prof !7")
+    code.place("note")
+    for cell in cells:
+        _note_reads(code, cell, lanes, ends[0], code.define(f"and i64 {now[_OF_READS][0]}, -32"))
+    arguments = "ptr %words, i64 %turn, i1 %wrong, i64 %offset, i32 %site, i32 %linear, i32 %lanes"
+    return [
+        f"define internal i1 @{_name(bytes_, 'load')}.row({arguments}) noinline nounwind {{",
+        *code.lines,
+        *("ret i1 false", "unnoted:", "ret i1 true", "}"),
+    ]
+
+
+def _note_reads(code: Code, cell: str, lanes: str, first: str, now: str) -> None:
+    """Note the reads of lanes: a thread that is noted stays, and the last other one is next to it."""
+    noted = [code.byte_offset(cell, _TOUCH_BYTES * which) for which in (_SHARED_READ, _READ_TOO)]
+    before = code.load("i64", noted[0])
+    differs = code.define(f"xor i64 {before}, {now}")
+    lane = code.define(f"and i32 {code.cast(before, 64, 32)}, 31")
+    is_of_warp = code.define(f"icmp eq i64 {code.define(f'and i64 {differs}, {_OTHERS & ~31}')}, 0")
+    is_there = code.define(f"trunc i32 {code.define(f'lshr i32 {lanes}, {lane}')} to i1")
+    is_again = code.define(f"and i1 {is_of_warp}, {is_there}")
+    is_of_moment = code.define(f"icmp ult i64 {differs}, {1 << 32}")
+    stays = code.define(f"and i1 {is_of_moment}, {code.define(f'xor i1 {is_again}, true')}")
+    one = code.select(is_again, "i32", lane, first)
+    own = code.define(f"xor i32 {code.define(f'shl i32 1, {one}')}, -1")
+    others = code.define(f"and i32 {lanes}, {code.select(stays, 'i32', '-1', own)}")
+    is_alone = code.define(f"icmp eq i32 {others}, 0")
+    place = code.define("zext i32 %site to i64")
+    kept = (stays, one), (is_alone, _last(code, others))
+    for touch, (is_kept, reader) in zip(noted, kept, strict=True):
+        for at, value in ((0, code.define(f"or i64 {now}, {code.cast(reader, 32, 64)}")), (8, place)):
+            pointer = code.byte_offset(touch, at)
+            code.store("i64", code.select(is_kept, "i64", code.load("i64", pointer), value), pointer)
+
+
+def _last(code: Code, lanes: str) -> str:
+    """Return the number of the last lane; a number below 32 for none."""
+    leading = code.pure("i32", "llvm.ctlz.i32", f"i32 {lanes}", "i1 false")
+    return code.define(f"and i32 {code.define(f'sub i32 31, {leading}')}, 31")
+
+
 def _records(code: Code, start: int, bytes_: int, count: int) -> list[str]:
     """Return where words of an access have their records, of so many bytes each."""
     way = code.define(f"mul i64 {code.define('lshr i64 %offset, 2')}, {bytes_}")
@@ -80,7 +154,7 @@ def _note_changes(code: Code, count: int, _: bool) -> None:
             met = code.define(f"or i1 {met}, {code.define(f'icmp eq i32 {latest}, {moment}')}")
     code.emit(f"br i1 {met}, label %unnoted, label %note, !prof !7")
     code.place("note")
-    now, place = _now(code, _OF_WRITES), code.define("zext i32 %site to i64")
+    now, place = _now(code, _OF_WRITES, "%linear"), code.define("zext i32 %site to i64")
     for changes in _records(code, _CHANGES, 2 * _CHANGE_BYTES, count):
         way = code.select(_is_others(code, changes, now), "i64", str(_CHANGE_BYTES), "0")
         change = code.byte_offset(changes, way)
@@ -91,7 +165,7 @@ def _note_changes(code: Code, count: int, _: bool) -> None:
 
 def _note_uses(code: Code, count: int, writes: bool) -> None:
     """Note a plain access, unless it meets that of another thread."""
-    now = [_now(code, clock) for clock in (_OF_WRITES, _OF_READS)]
+    now = [_now(code, clock, "%linear") for clock in (_OF_WRITES, _OF_READS)]
     cells = _records(code, _ALL, _CELL_BYTES, count)
     met = "false"
     for cell in cells:
@@ -106,13 +180,13 @@ def _note_uses(code: Code, count: int, writes: bool) -> None:
         code.store("i64", place, code.byte_offset(noted, 8))
 
 
-def _now(code: Code, clock: int) -> str:
-    """Return what a touch by this thread is now."""
-    warp = code.define("lshr i32 %linear, 5")
+def _now(code: Code, clock: int, thread: str) -> str:
+    """Return what a touch by a thread is now."""
+    warp = code.define(f"lshr i32 {thread}, 5")
     place = code.define(f"getelementptr i32, ptr %words, i32 {warp}")
     met = code.load("i32", code.byte_offset(place, _LANES_MOMENTS + 4 * _WARPS * clock))
-    thread = code.define(f"or i32 {code.define(f'shl i32 {warp}, 27')}, {code.define('and i32 %linear, 31')}")
-    low = code.define(f"or i32 {thread}, {code.define(f'shl i32 {met}, 5')}")
+    own = code.define(f"or i32 {code.define(f'shl i32 {warp}, 27')}, {code.define(f'and i32 {thread}, 31')}")
+    low = code.define(f"or i32 {own}, {code.define(f'shl i32 {met}, 5')}")
     moment = code.cast(code.load("i32", code.byte_offset("%words", _MOMENT)), 32, 64)
     return code.define(f"or i64 {code.define(f'shl i64 {moment}, 32')}, {code.cast(low, 32, 64)}")
 

@@ -137,9 +137,7 @@ def _judge(e: Emitter, judged: Judged, pointer: str, site: str) -> str:
 
 def _judge_shared(e: Emitter, judged: Judged, pointer: str, address: str, site: str) -> str:
     access = judged.access
-    base = e.define(f"ptrtoint ptr {e.shape.context(e, SHARED_BASE, 'ptr')} to i64")
-    offset = e.define(f"sub i64 {address}, {base}")
-    wrong = _is_outside_shared(e, offset, address, judged)
+    offset, wrong = place_in_shared(e, judged, address)
 
     def ask() -> str:
         return _unless(e, wrong, pointer, lambda: _ask(e, address, access.number(), site))
@@ -155,6 +153,13 @@ def _judge_shared(e: Emitter, judged: Judged, pointer: str, address: str, site: 
     if not can_be_noted(access):
         return tell()
     return _unless(e, is_unnoted(e, access, wrong, offset, site), pointer, tell)
+
+
+def place_in_shared(e: Emitter, judged: Judged, address: str) -> tuple[str, str]:
+    """Return where in shared memory an access begins, and whether it is outside of what it may use, or misaligned."""
+    base = e.define(f"ptrtoint ptr {e.shape.context(e, SHARED_BASE, 'ptr')} to i64")
+    offset = e.define(f"sub i64 {address}, {base}")
+    return offset, _is_outside_shared(e, offset, address, judged)
 
 
 def _judge_memory(e: Emitter, judged: Judged, place: tuple[str, str, str, str], site: str) -> str:

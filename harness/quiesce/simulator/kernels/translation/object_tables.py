@@ -9,7 +9,7 @@ from quiesce.simulator.kernels.translation.coroutine_frames import Frames
 from quiesce.simulator.kernels.translation.llvm_code import BLOCK_THREADS_MAX, constant_text
 from quiesce.simulator.kernels.translation.program import Program
 
-ABI_VERSION = 13
+ABI_VERSION = 14
 """What the runtime and the objects agree on: ``quiesce_kernel_info`` begins with it."""
 _PARAMETER_ALIGNMENT = 8
 
@@ -22,6 +22,7 @@ def tables(
     frame_bytes: int,
     footprints: Sequence[int],
     rows_after: int,
+    by_warps: bool,
 ) -> list[str]:
     """Return the constants that the runtime finds by name."""
     parameters = function.parameters
@@ -30,7 +31,7 @@ def tables(
         *(ABI_VERSION, int(suspends), frame_bytes, total_bytes(parameters), len(parameters)),
         *(program.dynamic_offset, program.local_bytes, len(program.sites), len(program.variables)),
         *(frames.bytes if frames else 0, len(states), program.module.threads_max(function.name)),
-        *(program.shared_bytes, program.constant_bytes, rows_after),
+        *(program.shared_bytes, program.constant_bytes, rows_after, int(by_warps)),
     )
     slots = [f"@slot{number} = global i64 0, align 8" for number in range(len(program.variables))]
     names = [constant_text(f"name{number}", name) for number, name in enumerate(program.variables)]

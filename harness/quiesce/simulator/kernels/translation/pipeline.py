@@ -13,7 +13,7 @@ from typing import Final
 
 from quiesce.model.errors import RefusedKernel
 from quiesce.simulator.kernels.footprints.table import footprints
-from quiesce.simulator.kernels.ptx.function import Function
+from quiesce.simulator.kernels.ptx.function import Function, Instruction
 from quiesce.simulator.kernels.ptx.module import Module
 from quiesce.simulator.kernels.translation.access_recording import noting_functions
 from quiesce.simulator.kernels.translation.barrier_splitting import (
@@ -35,7 +35,7 @@ from quiesce.simulator.kernels.translation.program import PLAIN, Program, Shared
 from quiesce.simulator.kernels.translation.row_checks import row_checks
 from quiesce.simulator.kernels.translation.spin_loops import waits_for_some
 from quiesce.simulator.kernels.translation.stride_specialisation import USUAL, Strides, block_function, guess_strides
-from quiesce.simulator.kernels.translation.warp_rows import has_warp_operations, parting_blocks, warp_functions
+from quiesce.simulator.kernels.translation.warp_rows import may_be_rows_of_warps, parting_blocks, warp_functions
 from quiesce.simulator.kernels.translation.warp_synchronous import with_steps
 from quiesce.simulator.kernels.translation.work_group_vectorisation import together_function
 from quiesce.simulator.kernels.translation.work_item_loops import loop_functions, ranged_row_functions
@@ -141,17 +141,22 @@ def _inline(kernel: Kernel) -> Kernel:
 
 
 def _find_rows(kernel: Kernel) -> Kernel:
-    """Say whether functions for rows of threads are made: of kernels that never wait, or with operations of warps."""
+    """Say whether functions for rows of threads are made: of kernels that never wait, and of some that do."""
     variant, function = kernel.program.variant, kernel.function
-    if not variant.wide or kernel.has_memory or any(i.opcode == "call" for i in function.instructions()):
+    if not variant.wide or kernel.has_memory or any(map(_is_for_threads, function.instructions())):
         return kernel
     if kernel.waits:
-        is_wide = kernel.tuned and has_warp_operations(function)
+        is_wide = kernel.tuned and may_be_rows_of_warps(function)
         if is_wide and variant.quick and len(function.items) > _LONG_INSTRUCTIONS:
             return replace(kernel, rows_after=_WORTH_THREADS // (_LOOP_ROUNDS if loops_of(function) else 1))
         return replace(kernel, wide=is_wide)
     is_wide = is_worth_rows(function, variant.checks)
     return replace(kernel, wide=is_wide, tuned=kernel.tuned and not is_wide)
+
+
+def _is_for_threads(i: Instruction) -> bool:
+    """Say whether an instruction is for one thread after another: a call, or a count in a barrier in shared memory."""
+    return i.opcode in ("call", "mbarrier") or any(each.startswith("mbarrier") for each in i.modifiers)
 
 
 def _find_shared_loops(kernel: Kernel) -> Kernel:
@@ -243,7 +248,8 @@ def _find_footprints(kernel: Kernel) -> Kernel:
 def _write_tables(kernel: Kernel) -> Kernel:
     """Write what the runtime reads from the object: sizes, parameters, places in the text, states."""
     parts = (kernel.waits, kernel.frames, kernel.frame_bytes, kernel.footprints, kernel.rows_after)
-    return kernel.with_lines(tables(kernel.program, kernel.function, *parts))
+    by_warps = kernel.wide and kernel.waits
+    return kernel.with_lines(tables(kernel.program, kernel.function, *parts, by_warps))
 
 
 def _declare(kernel: Kernel) -> Kernel:

@@ -120,6 +120,8 @@ class Program:
     """The arrays of shared memory that accesses have to stay in: where they lie, how long they are, their names."""
     noted_words: set[tuple[int, AccessKind]] = field(default_factory=set)
     """The accesses to shared memory that kernels note by themselves: their sizes, and whether they write."""
+    noted_rows: set[int] = field(default_factory=set)
+    """The sizes of loads from shared memory that rows of threads note at once, all from one place."""
     local_bytes: int = 0
     shared_bytes: int = 0
     uses_reserved: bool = False

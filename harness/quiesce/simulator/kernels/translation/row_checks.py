@@ -1,8 +1,9 @@
 """Checks of one instruction for a row of threads at once, of which :mod:`quiesce.simulator.kernels.widening` asks.
 
 Each check that is a function has three more: of an access to one place, of those of the lanes of a row, whose places
-follow each other, and of those of any places. They note accesses that are right, and tell the runtime of the first use
-of a cell of memory. If one is not right they do neither, and each lane asks for itself.
+follow each other, and of those of any places. Loads from shared memory have those of one place and of any. They note
+accesses that are right, and tell the runtime of the first use of a cell of memory. If one is not right they do neither,
+and each lane asks for itself.
 """
 
 from __future__ import annotations
@@ -10,9 +11,22 @@ from __future__ import annotations
 from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function
-from quiesce.simulator.kernels.translation.access_recording import note_row, note_use
+from quiesce.simulator.kernels.translation.access_recording import (
+    can_be_noted,
+    is_row_unnoted,
+    is_unnoted,
+    note_row,
+    note_use,
+)
 from quiesce.simulator.kernels.translation.accesses import Judged
-from quiesce.simulator.kernels.translation.checks import CHECKS, asked, is_constant, is_unknown, place_of_bits
+from quiesce.simulator.kernels.translation.checks import (
+    CHECKS,
+    asked,
+    is_constant,
+    is_unknown,
+    place_in_shared,
+    place_of_bits,
+)
 from quiesce.simulator.kernels.translation.emitter import Around, Emitter
 from quiesce.simulator.kernels.translation.lane_function import LANES
 from quiesce.simulator.kernels.translation.llvm_code import CalledShape
@@ -29,6 +43,9 @@ def row_checks(program: Program, function: Function) -> list[str]:
     """Return the functions for rows, for each check that is a function."""
     lines = []
     for judged, number in program.checks_called.items():
+        if judged.access.space == "shared" and judged.access.kind == "load":
+            lines += _of_one_shared(program, function, judged, number)
+            lines += _of_any_shared(program, function, judged, number)
         if judged.access.space in ("shared", "local") or judged.access.kind == "atomic":
             continue
         if judged.access.bytes <= _ROW_BYTES_MAX:
@@ -50,6 +67,47 @@ def _of_one(program: Program, function: Function, judged: Judged, number: int) -
     _leave_unless(e, note_use(e, within, address, access.bytes, judged.kinds))
     _tell(e, judged, address, _first_lane(e))
     return _function(f"check{number}.one", access.bytes, e)
+
+
+def _of_one_shared(program: Program, function: Function, judged: Judged, number: int) -> list[str]:
+    """Return the function for loads of all lanes from one place in shared memory."""
+    access = judged.access
+    if judged.may_race and not can_be_noted(access):
+        return []
+    e = Emitter(program, function, Around(CalledShape()))
+    offset, wrong = place_in_shared(e, judged, e.define("ptrtoint ptr %pointer to i64"))
+    if judged.may_race:
+        lanes = e.cast(e.define(f"bitcast <{LANES} x i1> %lanes to i{LANES}"), LANES, 32)
+        wrong = is_row_unnoted(e, access, wrong, offset, lanes)
+    _leave_if(e, wrong)
+    return _function(f"check{number}.one", 0, e)
+
+
+def _of_any_shared(program: Program, function: Function, judged: Judged, number: int) -> list[str]:
+    """Return the function for loads from any places in shared memory: a loop over the lanes."""
+    access = judged.access
+    if judged.may_race and not can_be_noted(access):
+        return []
+    e = Emitter(program, function, Around(CalledShape()))
+    places = e.define(f"alloca <{LANES} x ptr>")
+    e.store(f"<{LANES} x ptr>", "%pointer", places)
+    bits = e.define(f"bitcast <{LANES} x i1> %lanes to i{LANES}")
+    e.emit("br label %lane")
+    e.place("lane")
+    e.emit(f"%left = phi i{LANES} [{bits}, %entry], [%rest, %noted]")
+    lane = e.cast(e.pure(f"i{LANES}", f"llvm.cttz.i{LANES}", f"i{LANES} %left", "i1 true"), LANES, 32)
+    pointer = e.load("ptr", e.define(f"getelementptr ptr, ptr {places}, i32 {lane}"))
+    offset, wrong = place_in_shared(e, judged, e.define(f"ptrtoint ptr {pointer} to i64"))
+    if judged.may_race:
+        wrong = is_unnoted(e, access, wrong, offset, "%site", e.define(f"add i32 %linear, {lane}"))
+    e.emit(f"br i1 {wrong}, label %wrong, label %noted, !prof !7")
+    e.place("noted")
+    e.emit(f"%rest = and i{LANES} %left, {e.define(f'sub i{LANES} %left, 1')}")
+    more = e.define(f"icmp ne i{LANES} %rest, 0")
+    done = e.new_label()
+    e.emit(f"br i1 {more}, label %lane, label %{done}")
+    e.place(done)
+    return _function(f"check{number}.any", 0, e, f"<{LANES} x ptr>")
 
 
 def _of_row(program: Program, function: Function, judged: Judged, number: int) -> list[str]:
@@ -89,8 +147,8 @@ def _of_row(program: Program, function: Function, judged: Judged, number: int) -
     return _function(f"check{number}.row", access.bytes, e)
 
 
-def _function(name: str, bytes_: int, e: Emitter) -> list[str]:
-    arguments = f"ptr %context, ptr %pointer, i32 %site, i32 %linear, ptr %frame, <{LANES} x i1> %lanes"
+def _function(name: str, bytes_: int, e: Emitter, places: str = "ptr") -> list[str]:
+    arguments = f"ptr %context, {places} %pointer, i32 %site, i32 %linear, ptr %frame, <{LANES} x i1> %lanes"
     head = f'define internal i1 @{name}({arguments}) {_LINES} "row-bytes"="{bytes_}" {{'
     return [head, "entry:", *e.lines, "ret i1 true", "wrong:", "ret i1 false", "}"]
 

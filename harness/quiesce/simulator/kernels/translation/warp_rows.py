@@ -1,4 +1,4 @@
-"""Kernels with operations of warps, as rows of 32 threads: the lanes of a row are a warp.
+"""Kernels whose threads wait, as rows of 32 threads: the lanes of a row are a warp.
 
 From one barrier to the next, each warp runs as the lanes of vectors (:mod:`quiesce.simulator.kernels.widening`). Where
 all lanes of a mask come to an operation together, it is done with vectors. Otherwise the lanes that came are put into
@@ -14,6 +14,7 @@ from typing import Final
 
 from quiesce.simulator.kernels.ptx.function import Function
 from quiesce.simulator.kernels.ptx.operands import Operand, Register
+from quiesce.simulator.kernels.translation.barrier_splitting import shared_loops
 from quiesce.simulator.kernels.translation.control_flow import START, Flow, flow_of
 from quiesce.simulator.kernels.translation.coroutine_frames import DONE, Frames, type_of
 from quiesce.simulator.kernels.translation.data_flow import is_certainly_used, liveness_of
@@ -32,7 +33,11 @@ from quiesce.simulator.kernels.translation.instructions.synchronisation import (
 from quiesce.simulator.kernels.translation.lane_function import LaneShape
 from quiesce.simulator.kernels.translation.llvm_code import BLOCK, INVARIANT, Code
 from quiesce.simulator.kernels.translation.program import Program
-from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING, waits_for_all, waits_for_some
+from quiesce.simulator.kernels.translation.spin_loops import (
+    SUSPENDING,
+    waits_for_all,
+    waits_for_some,
+)
 from quiesce.simulator.kernels.translation.states import Position, States
 from quiesce.simulator.kernels.translation.whole_warps import Nodes, names_all_lanes, whole_nodes
 from quiesce.simulator.kernels.translation.work_group_vectorisation import APART, ENDED
@@ -45,10 +50,21 @@ WARP_LANES: Final = 32
 _MATRICES: Final = frozenset({"ldmatrix", "stmatrix", "mma", "wmma"})
 
 
-def has_warp_operations(function: Function) -> bool:
-    """Say whether lanes of warps take part in operations together, all of which can be done with vectors."""
-    found = [i for i in function.instructions() if i.opcode in SUSPENDING and not waits_for_all(i)]
-    return bool(found) and all(i.opcode not in _MATRICES for i in function.instructions())
+def may_be_rows_of_warps(function: Function) -> bool:
+    """Say whether a kernel whose threads wait runs faster by warps, and vectors can do what their lanes do together.
+
+    Those do whose lanes do something together, and those in which each thread goes through loops by itself: all threads
+    of a block together would do so one after another.
+    """
+    if any(i.opcode in _MATRICES for i in function.instructions()):
+        return False
+    if any(i.opcode in SUSPENDING and not waits_for_all(i) for i in function.instructions()):
+        return True
+    flow = flow_of(function, waits_for_some)
+    together = {end for end, _ in shared_loops(function, flow)}
+    loops = ((at, n) for n, block in enumerate(flow.blocks) for at in block.successors if at <= n and n not in together)
+    inside = (flow.blocks[first : last + 1] for first, last in loops)
+    return any(all(i.opcode not in SUSPENDING for block in each for i in block.instructions) for each in inside)
 
 
 def parting_blocks(program: Program, function: Function, flow: Flow, frames: Frames) -> list[int]:
@@ -169,7 +185,7 @@ class _WarpStates(States):
 
     def wait(self, e: Emitter, operation: int, operands: WarpOperands, results: tuple[Operand, ...]) -> None:
         """Take part in an operation, if all lanes of its mask have come; otherwise leave."""
-        if self._leaves(e.position) or (operation == YIELD and e.position[1]):
+        if self._leaves(e.position) or operation == YIELD:
             self._leave(e, self._frames.places[e.position])
             e.place(e.new_label())  # nothing comes here
             return

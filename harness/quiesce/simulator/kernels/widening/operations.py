@@ -259,8 +259,8 @@ def _judge(lines: Lines, i: Instruction) -> None:
     shape = lines.shape(pointer)
     assert shape is not None
     first, all_ = lines.scalar(pointer), lines.vector(pointer)
-    places, ask, each = _judge_lanes(lines, i, all_, _wraps(lines, shape), "row" if shape.step else "one")
-    wraps = lines.define(f"phi i1 [false, %{ask}], [true, %{each}]")
+    places, ways = _judge_lanes(lines, i, all_, _wraps(lines, shape), ("row" if shape.step else "one", ANY))
+    wraps = lines.define(f"phi i1 [false, %{ways[0]}], {', '.join(f'[true, %{each}]' for each in ways[1:])}")
     lines.emit(f"store i1 {wraps}, ptr {lines.slot('wraps', i.result, 'i1')}")
     lines.give(i, first, places)
 
@@ -271,26 +271,34 @@ def _judge_any(lines: Lines, i: Instruction) -> None:
     if any(lines.shape(each) is None for each in i.operands if each != pointer):
         lines.give(i, vector=_in_turn(lines, i))
         return
-    places, _, _ = _judge_lanes(lines, i, lines.vector(pointer), "false", ANY)
+    places, _ = _judge_lanes(lines, i, lines.vector(pointer), "false", (ANY,))
     lines.give(i, vector=places)
 
 
-def _judge_lanes(lines: Lines, i: Instruction, all_: str, wraps: str, form: str) -> tuple[str, str, str]:
-    """Ask a function about all lanes, and if it says no, another one about each; return the answers, and both ways."""
+def _judge_lanes(lines: Lines, i: Instruction, all_: str, wraps: str, forms: tuple[str, ...]) -> tuple[str, list[str]]:
+    """Ask a function about all lanes, and if it says no, another one about each; return the answers, and all ways.
+
+    A warp may go on in the next line of its block. Where its places are no row therefore, a second form is asked.
+    """
     ask, each, after = (lines.new_label() for _ in range(3))
-    for number, operand in enumerate(i.operands):  # both ways have them
+    asks_again = wraps != "false" and lines.lanes > JUDGED_LANES
+    others = lines.new_label() if asks_again else each
+    for number, operand in enumerate(i.operands):  # all ways have them
         lines.vector(operand)
-        if form != ANY or number != PLACE:
+        if number != PLACE or len(forms) > 1:
             lines.scalar(operand)
-    lines.emit(f"br i1 {wraps}, label %{each}, label %{ask}, !prof !7")
-    lines.emit(f"{ask}:")
-    right = _judge_parts(lines, i, form, each)
-    lines.emit(f"br label %{after}")
+    lines.emit(f"br i1 {wraps}, label %{others}, label %{ask}, !prof !7")
+    ways = []
+    for label, form in zip((ask, others) if asks_again else (ask,), forms, strict=False):
+        lines.emit(f"{label}:")
+        ways.append(_judge_parts(lines, i, form, each))
+        lines.emit(f"br label %{after}")
     lines.emit(f"{each}:")
     found = _in_turn(lines, i)
     lines.emit(f"br label %{after}")
     lines.emit(f"{after}:")
-    return lines.define(f"phi {lines.wide('ptr')} [{all_}, %{right}], [{found}, %{each}]"), right, each
+    known = (f"[{all_}, %{way}]" for way in ways)
+    return lines.define(f"phi {lines.wide('ptr')} {', '.join(known)}, [{found}, %{each}]"), [*ways, each]
 
 
 def _judge_parts(lines: Lines, i: Instruction, form: str, otherwise: str) -> str:

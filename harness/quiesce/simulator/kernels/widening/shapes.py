@@ -50,7 +50,7 @@ class Shapes:
     left_early: set[str] = field(default_factory=set)
     """Where the loops begin that some lanes leave before others."""
     judged: Mapping[str, int] = field(default_factory=dict)
-    """Functions that judge a place and return it, and how many bytes each uses there."""
+    """Functions that judge a place and return it, and how many bytes each uses there; 0: not those of a row."""
     joins: set[str] = field(default_factory=set)
     """Blocks where lanes meet that went different ways."""
 

@@ -79,7 +79,7 @@ def _refuse_locks(function: Function, flow: Flow) -> None:
 
 _DEFINED: Final = re.compile(r"define (?:internal )?(\w+ @([\w.]+)\(.*\).*) \{")
 
-_OF_ROWS: Final = re.compile(r"^define internal i1 @(\w+)\.row\(.*\"row-bytes\"=\"(\d+)\"", re.MULTILINE)
+_OF_ROWS: Final = re.compile(r"^define internal i1 @(\w+)\.one\(.*\"row-bytes\"=\"(\d+)\"", re.MULTILINE)
 _NAMED: Final = re.compile(r"(?:declare|define) [^@]*@([\w.]+)\(")
 
 
@@ -105,7 +105,10 @@ def widen_in(text: str, rows: Mapping[str, str], optimise: Callable[[str, str], 
 
 
 def _judged(text: str) -> dict[str, int]:
-    """Return the functions that judge places for rows as well, and how many bytes an access uses there."""
+    """Return the functions that judge places for rows as well, and how many bytes an access uses there.
+
+    No bytes: it does not judge places that follow each other.
+    """
     return {found[1]: int(found[2]) for found in _OF_ROWS.finditer(text)}
 
 

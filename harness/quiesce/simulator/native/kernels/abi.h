@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KERNEL_ABI = 13, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
+enum { KERNEL_ABI = 14, WARP_THREADS = 32, BLOCK_THREADS_MAX = 1024, BARRIERS = 16 };
 enum { SHARED_BYTES_MAX = 232448 };  // of a block, on any device of today
 
 enum { GRID_WORKSPACE_BYTES = 12 };
@@ -53,6 +53,7 @@ struct kernel_info {
     uint32_t declared_shared_bytes, constant_bytes;  // what clients are told
     uint32_t rows_after;  // from so many threads on another form of it, for rows of threads, is worth its compilation;
                           // 0: there is none, or this is it
+    uint32_t by_warps;    // whether threads that run together go instruction by instruction, and not one by one
 };
 
 // A state that a thread may be in, from 1 on: what it waits for there, and at which barrier if all threads of the block

@@ -3,10 +3,13 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "kernels/checks.h"
 #include "kernels/together.h"
 #include "kernels/warp.h"
 
 enum { PATIENCE = 16 };  // rounds in which threads of a block only looked at memory
+
+static _Thread_local uint64_t turns;  // no part of a block: one that stands still does not change
 
 size_t block_bytes(const struct object *object, const uint32_t block[3]) {
     size_t each = object->info.suspends ? kernel_thread_bytes(object->info.frame_bytes) : 0;
@@ -37,6 +40,7 @@ static void make_threads(struct block *block) {
 // Runs a thread until it waits for another one. Returns 0, or how the kernel ended. `any`: it did more than look.
 static int run_until_it_waits(struct block *block, struct kernel_thread *thread, bool *any) {
     block->current = thread;
+    turns++;
     for (;;) {
         int operation = block->object->thread(&block->context, thread);
         if (operation < 0) return operation;
@@ -105,6 +109,8 @@ void block_open(struct block *block, const struct object *object, const struct o
     block->memory = memory;
     block->current = NULL;
     block->has_threads = block->is_stepping = false;
+    // Of threads that are followed, each has to do what it said before the next one says something.
+    block->is_together = object->together && !(object->info.by_warps && checks_follower());
     block->context.frames = block_frames(object, block->context.block, memory);
     barriers_open(&block->barriers, object, &block->context);
 }
@@ -123,6 +129,8 @@ static int part(struct block *block) {
 
 // Runs all threads together, as far as they come. Returns 0, or how the kernel ended.
 static int run_all(struct block *block, uint32_t from) {
+    const uint32_t *size = block->context.block;
+    turns += (uint64_t)size[0] * size[1] * size[2];
     int end = together_run(block->object, &block->context, from);
     if (end < 0) return end;
     if (!block->has_threads && end) make_threads(block);
@@ -134,7 +142,7 @@ static int run_all(struct block *block, uint32_t from) {
 
 static int begin(struct block *block) {
     block->left = 1;  // or more
-    if (block->object->together) return run_all(block, 0);
+    if (block->is_together) return run_all(block, 0);
     make_threads(block);
     block->has_threads = true;
     return 0;
@@ -153,7 +161,8 @@ int block_run(struct block *block) {
         if (end) return end;
         if (barriers_resolve(&block->barriers, block->threads, block->count, block->left)) {
             any = true;
-            bool are_together = together_again(block->object, block->threads, block->count);
+            bool are_together =
+                block->is_together && together_again(block->object, block->threads, block->count);
             end = are_together ? run_all(block, block->threads[0]->state) : 0;
             if (end) return end;
         }
@@ -163,4 +172,10 @@ int block_run(struct block *block) {
         if (looked == PATIENCE) return turn;
     }
     return BLOCK_ENDED;
+}
+
+uint64_t block_turns_take(void) {
+    uint64_t taken = turns;
+    turns = 0;
+    return taken;
 }

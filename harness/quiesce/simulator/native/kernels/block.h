@@ -17,6 +17,7 @@ struct block {
     const struct kernel_thread *current;  // that runs, or did last; NULL: none did by itself
     char *memory;
     bool has_threads;  // else it has not begun, or all of its threads ran together
+    bool is_together;  // its threads run together where they can
     bool is_stepping;  // its kernel takes the threads of a warp to be in step
     unsigned count, left;
     struct barriers barriers;
@@ -38,3 +39,6 @@ void block_open(struct block *block, const struct object *object, const struct o
 // Lets it run until it ends, or until only another block can change what its threads look at: an enum block_turn; or
 // how it ended before its time, an enum kernel_end.
 int block_run(struct block *block);
+
+// How often threads of blocks went on after a wait, or began, on this thread of the processor since the last call.
+uint64_t block_turns_take(void);

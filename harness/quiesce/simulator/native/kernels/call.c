@@ -144,6 +144,7 @@ static struct grid_end run(const struct kernel *kernel, struct grid *grid) {
     shared_checks_end();
     if (grid->threads_at_once > 1) kernel_keep_length(kernel, end.was_long);
     if (looks) memory_races_end();
+    kernel_count_turns(kernel, end.turns);
     return end;
 }
 

@@ -44,6 +44,7 @@ static struct running {
     uint64_t address;        // that it had no memory at
     uint64_t clock;          // nanoseconds, when it began
     bool was_long;           // the last launch of the kernel; then this one
+    atomic_uint_fast64_t turns;  // of threads of blocks that other threads of the processor ran
 } running;
 static struct kernel_context context;  // of a block whose threads never wait
 
@@ -282,6 +283,7 @@ static int run_block_of(struct hand *hand) {
     block_open(block, running.object, &running.order, hand->room->memory + head_bytes());
     int turn;
     while ((turn = block_run(block)) > BLOCK_ENDED) continue;
+    running.turns += block_turns_take();
     return turn;
 }
 
@@ -470,6 +472,7 @@ static bool prepare(const struct grid *grid) {
 struct grid_end grid_run(const struct grid *grid) {
     if (!prepare(grid)) return (struct grid_end){.no_memory = true};
     uint32_t before = exchange_rounding(USUAL_ROUNDING);
+    block_turns_take();
     watch_block(&running.first);
     watch_begin(grid->name);
     fault_begin();
@@ -480,7 +483,8 @@ struct grid_end grid_run(const struct grid *grid) {
     print_end();
     if (how == ENDED_BY_USER || how == ENDED_BY_TIME) note_running();
     struct grid_end end = {
-        .how = how, .address = running.address, .waiting = running.waiting, .was_long = running.was_long};
+        .how = how, .address = running.address, .waiting = running.waiting, .was_long = running.was_long,
+        .turns = running.turns + block_turns_take()};
     memcpy(end.block, how == ENDED_AWAITING ? running.waiting.places[0].block : watch_index(), sizeof end.block);
     rooms_give_back();
     return end;

@@ -108,12 +108,15 @@ const struct object *kernel_object(const struct kernel *found, const struct sour
     struct kernel *kernel = (struct kernel *)found;
     uint64_t after = kernel->object.info.rows_after;
     char reason[OBJECT_REASON_BYTES] = "";  // without it the launch runs as it did before
-    if (after && kernel->threads < after) {
-        kernel->threads = threads < after - kernel->threads ? kernel->threads + threads : after;
-        if (kernel->threads == after) kernel_load(&kernel->rows, source, kernel->device, OBJECT_ROWS, reason);
+    kernel->threads += threads;
+    if (after && !kernel->is_asked_for_rows && kernel->threads >= after) {
+        kernel->is_asked_for_rows = true;
+        kernel_load(&kernel->rows, source, kernel->device, OBJECT_ROWS, reason);
     }
     return kernel->rows.memory ? &kernel->rows : &kernel->object;
 }
+
+void kernel_count_turns(const struct kernel *found, uint64_t turns) { ((struct kernel *)found)->threads += turns; }
 
 bool kernel_is_new(const struct kernel *found) {
     struct kernel *kernel = (struct kernel *)found;
