@@ -278,5 +278,32 @@ def test_what_a_device_has_not_is_not_supported(nvml: Nvml, function: str, capfd
     assert capfd.readouterr().err == "", "a real device lacks it, too: nobody has to be told"
 
 
+class Field(ctypes.Structure):
+    """nvmlFieldValue_t."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("number", "scope")),
+        *((name, ctypes.c_longlong) for name in ("time", "latency")),
+        *((name, ctypes.c_uint) for name in ("type", "status")),
+        ("value", ctypes.c_ulonglong),
+    )
+
+
+def test_no_field_of_a_device_is_supported(nvml: Nvml, capfd: pytest.CaptureFixture[str]) -> None:
+    fields = (Field * 3)(*(Field(number=number) for number in (1, 90, 160)))
+    assert nvml.call("DeviceGetFieldValues", nvml.handle(), 2, fields) == SUCCESS
+    assert [field.status for field in fields] == [NOT_SUPPORTED, NOT_SUPPORTED, 0]
+    assert nvml.call("DeviceGetFieldValues", nvml.handle(), 2, None) == INVALID_ARGUMENT
+    assert nvml.call("DeviceGetFieldValues", None, 2, fields) == INVALID_ARGUMENT
+    assert capfd.readouterr().err == ""
+
+
+def test_the_machine_is_in_no_confidential_environment(nvml: Nvml) -> None:
+    state = (ctypes.c_uint * 3)(7, 7, 7)
+    assert nvml.call("SystemGetConfComputeState", state) == SUCCESS
+    assert list(state) == [0, 0, 0]
+    assert nvml.call("SystemGetConfComputeState", None) == INVALID_ARGUMENT
+
+
 def test_each_name_is_a_function_of_the_library(library: str) -> None:
     assert {name[:4] for name in functions_of("libnvidia-ml.so.1")} == {"nvml"}

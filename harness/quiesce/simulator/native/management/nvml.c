@@ -115,6 +115,17 @@ EXPORT int nvmlSystemGetCudaDriverVersion(int *version) {
 }
 EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *version) { return nvmlSystemGetCudaDriverVersion(version); }
 
+struct confidential_state {  // nvmlConfComputeSystemState_t
+    unsigned environment, feature, developer_tools;
+};
+
+EXPORT int nvmlSystemGetConfComputeState(struct confidential_state *state) {
+    NVML_CALL();
+    NVML_NEED(state, NVML_INVALID_ARGUMENT);
+    *state = (struct confidential_state){0};  // in no such environment, disabled, off
+    NVML_ANSWER(NVML_SUCCESS);
+}
+
 EXPORT int nvmlSystemGetProcessName(unsigned process, char *text, unsigned bytes) {
     NVML_CALL();
     NVML_NEED(text && bytes, NVML_INVALID_ARGUMENT);

@@ -248,3 +248,18 @@ LACKS(nvmlDeviceGetTemperatureThreshold)
 LACKS(nvmlDeviceGetTemperatureV)
 LACKS(nvmlDeviceGetTotalEccErrors)
 LACKS(nvmlDeviceGetTotalEnergyConsumption)
+
+struct field_value {  // nvmlFieldValue_t
+    unsigned number, scope;
+    int64_t time, latency;
+    int type, status;
+    uint64_t value;
+};
+
+// "you must check the nvmlReturn field of each value": counters, links and sensors, of which there are none.
+EXPORT int nvmlDeviceGetFieldValues(void *handle, int count, struct field_value *fields) {
+    NVML_CALL_OF(handle, fields && count > 0);
+    (void)device;
+    for (int i = 0; i < count; i++) fields[i].status = NVML_NOT_SUPPORTED;
+    NVML_ANSWER(NVML_SUCCESS);
+}
