@@ -95,6 +95,15 @@ def test_a_long_kernel_is_compiled_for_rows_once_many_threads_were_launched(
     assert (kernel.total(1) == first).all()
 
 
+def test_single_threads_that_go_on_after_barriers_count_again(start: Start, run: Path) -> None:
+    kernel = Run(start, run, 4 * LONG + 15 * "bar.sync 0;\n" + EXCHANGE)
+    first = kernel.total(WORTH_THREADS // 256 // 16)
+    assert kernel.objects() == 1
+    second = kernel.total(WORTH_THREADS // 256 // 16)
+    assert kernel.objects() == 2
+    assert (first == second).all()
+
+
 def test_a_launch_of_many_threads_is_for_rows_at_once(start: Start, run: Path) -> None:
     kernel = Run(start, run, LONG + EXCHANGE)
     made = kernel.total(WORTH_THREADS // 256)

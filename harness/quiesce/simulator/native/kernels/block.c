@@ -40,7 +40,6 @@ static void make_threads(struct block *block) {
 // Runs a thread until it waits for another one. Returns 0, or how the kernel ended. `any`: it did more than look.
 static int run_until_it_waits(struct block *block, struct kernel_thread *thread, bool *any) {
     block->current = thread;
-    turns++;
     for (;;) {
         int operation = block->object->thread(&block->context, thread);
         if (operation < 0) return operation;
@@ -129,8 +128,6 @@ static int part(struct block *block) {
 
 // Runs all threads together, as far as they come. Returns 0, or how the kernel ended.
 static int run_all(struct block *block, uint32_t from) {
-    const uint32_t *size = block->context.block;
-    turns += (uint64_t)size[0] * size[1] * size[2];
     int end = together_run(block->object, &block->context, from);
     if (end < 0) return end;
     if (!block->has_threads && end) make_threads(block);
@@ -161,6 +158,7 @@ int block_run(struct block *block) {
         if (end) return end;
         if (barriers_resolve(&block->barriers, block->threads, block->count, block->left)) {
             any = true;
+            turns += block->left;
             bool are_together =
                 block->is_together && together_again(block->object, block->threads, block->count);
             end = are_together ? run_all(block, block->threads[0]->state) : 0;

@@ -40,5 +40,5 @@ void block_open(struct block *block, const struct object *object, const struct o
 // how it ended before its time, an enum kernel_end.
 int block_run(struct block *block);
 
-// How often threads of blocks went on after a wait, or began, on this thread of the processor since the last call.
+// How often threads went on after a barrier of their block, on this thread of the processor since the last call.
 uint64_t block_turns_take(void);

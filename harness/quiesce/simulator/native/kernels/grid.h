@@ -28,7 +28,7 @@ struct grid_end {
     struct waiting waiting;  // ENDED_WAITING
     bool no_memory;     // nothing ran
     bool was_long;      // several threads were worth it
-    uint64_t turns;     // of threads that wait for each other, each from one wait to the next
+    uint64_t turns;     // how often threads went on after a barrier
 };
 
 struct grid_end grid_run(const struct grid *grid);

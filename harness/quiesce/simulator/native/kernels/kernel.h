@@ -18,7 +18,7 @@ struct kernel {
     struct object backwards;  // the same, whose threads run from the last to the first; without memory: there is none
     bool is_turned;           // whether that one was asked for
     struct object rows;       // the same for rows of threads, which took longer to compile; without memory: as above
-    uint64_t threads;         // that were launched, and how often they went on after a wait
+    uint64_t threads;         // that were launched, and how often they went on after a barrier
     bool is_asked_for_rows;   // whether that one was
     unsigned runs;            // of several blocks, as far as they are looked at
     char *refusal;            // why it can't be run; NULL: it can
@@ -47,7 +47,7 @@ void kernel_turn(const struct kernel *kernel, const struct source *source);
 // The object that launches of so many threads run: a long kernel is compiled for rows of threads once that is worth it.
 const struct object *kernel_object(const struct kernel *kernel, const struct source *source, uint64_t threads);
 
-// Counts how often threads of a launch that ended went on after a wait: that is work as well.
+// Counts how often threads of a launch that ended went on after a barrier: that is work as well.
 void kernel_count_turns(const struct kernel *kernel, uint64_t turns);
 
 // Whether a run of it is one of the first, which are looked at for races of its blocks. Each call counts one.
