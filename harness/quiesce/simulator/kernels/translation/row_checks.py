@@ -43,7 +43,8 @@ def row_checks(program: Program, function: Function) -> list[str]:
     """Return the functions for rows, for each check that is a function."""
     lines = []
     for judged, number in program.checks_called.items():
-        if judged.access.space == "shared" and judged.access.kind == "load":
+        is_noted = can_be_noted(judged.access) or not judged.may_race
+        if judged.access.space == "shared" and judged.access.kind == "load" and is_noted:
             lines += _of_one_shared(program, function, judged, number)
             lines += _of_any_shared(program, function, judged, number)
         if judged.access.space in ("shared", "local") or judged.access.kind == "atomic":
@@ -71,23 +72,17 @@ def _of_one(program: Program, function: Function, judged: Judged, number: int) -
 
 def _of_one_shared(program: Program, function: Function, judged: Judged, number: int) -> list[str]:
     """Return the function for loads of all lanes from one place in shared memory."""
-    access = judged.access
-    if judged.may_race and not can_be_noted(access):
-        return []
     e = Emitter(program, function, Around(CalledShape()))
     offset, wrong = place_in_shared(e, judged, e.define("ptrtoint ptr %pointer to i64"))
     if judged.may_race:
         lanes = e.cast(e.define(f"bitcast <{LANES} x i1> %lanes to i{LANES}"), LANES, 32)
-        wrong = is_row_unnoted(e, access, wrong, offset, lanes)
+        wrong = is_row_unnoted(e, judged.access, wrong, offset, lanes)
     _leave_if(e, wrong)
     return _function(f"check{number}.one", 0, e)
 
 
 def _of_any_shared(program: Program, function: Function, judged: Judged, number: int) -> list[str]:
     """Return the function for loads from any places in shared memory: a loop over the lanes."""
-    access = judged.access
-    if judged.may_race and not can_be_noted(access):
-        return []
     e = Emitter(program, function, Around(CalledShape()))
     places = e.define(f"alloca <{LANES} x ptr>")
     e.store(f"<{LANES} x ptr>", "%pointer", places)
@@ -99,7 +94,7 @@ def _of_any_shared(program: Program, function: Function, judged: Judged, number:
     pointer = e.load("ptr", e.define(f"getelementptr ptr, ptr {places}, i32 {lane}"))
     offset, wrong = place_in_shared(e, judged, e.define(f"ptrtoint ptr {pointer} to i64"))
     if judged.may_race:
-        wrong = is_unnoted(e, access, wrong, offset, "%site", e.define(f"add i32 %linear, {lane}"))
+        wrong = is_unnoted(e, judged.access, wrong, offset, "%site", e.define(f"add i32 %linear, {lane}"))
     e.emit(f"br i1 {wrong}, label %wrong, label %noted, !prof !7")
     e.place("noted")
     e.emit(f"%rest = and i{LANES} %left, {e.define(f'sub i{LANES} %left, 1')}")

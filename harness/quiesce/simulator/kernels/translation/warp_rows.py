@@ -33,11 +33,7 @@ from quiesce.simulator.kernels.translation.instructions.synchronisation import (
 from quiesce.simulator.kernels.translation.lane_function import LaneShape
 from quiesce.simulator.kernels.translation.llvm_code import BLOCK, INVARIANT, Code
 from quiesce.simulator.kernels.translation.program import Program
-from quiesce.simulator.kernels.translation.spin_loops import (
-    SUSPENDING,
-    waits_for_all,
-    waits_for_some,
-)
+from quiesce.simulator.kernels.translation.spin_loops import SUSPENDING, waits_for_all, waits_for_some
 from quiesce.simulator.kernels.translation.states import Position, States
 from quiesce.simulator.kernels.translation.whole_warps import Nodes, names_all_lanes, whole_nodes
 from quiesce.simulator.kernels.translation.work_group_vectorisation import APART, ENDED
